@@ -1,0 +1,144 @@
+//! Where memory comes from.
+//!
+//! [`DeviceMemory`] is the little that a policy may ask. [`sim::SimDevice`] answers it exactly as
+//! the measured driver does, on a machine with no GPU; the real device will answer it through the
+//! driver itself. The room owns no policy: it knows allocations, not blocks.
+
+pub(crate) mod sim;
+
+use crate::error::Error;
+use crate::ids::{Address, Fence, PoolId, StreamId};
+
+/// What a device says of its memory, in bytes, as the program sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryInfo {
+    /// Free bytes. Under a budget: the budget less what is reserved.
+    pub free: u64,
+    /// All bytes. Under a budget: the budget.
+    pub total: u64,
+}
+
+/// Why a device did not give memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// There is not enough (`CUDA_ERROR_OUT_OF_MEMORY`, 2).
+    OutOfMemory,
+    /// The call makes no sense: size 0, an address that was never given (`INVALID_VALUE`, 1).
+    InvalidValue,
+    /// This device has nothing of the kind (`NOT_SUPPORTED`, 801).
+    NotSupported,
+}
+
+/// A change of what backs a device's own allocators, for policies that let the driver decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackingChange {
+    /// A 2 MiB page that small plain allocations share was taken.
+    SharedPageTaken(Address),
+    /// A shared page was given back.
+    SharedPageReturned(Address),
+    /// Pages of one plain allocation were taken: address and bytes.
+    OwnPagesTaken(Address, u64),
+    /// Pages of one plain allocation were given back: address and bytes.
+    OwnPagesReturned(Address, u64),
+    /// A chunk of a stream-ordered pool got memory: address and bytes.
+    ChunkBacked(Address, u64),
+    /// A chunk of a stream-ordered pool lost its memory: address and bytes.
+    ChunkReleased(Address, u64),
+    /// A freed piece of a stream-ordered pool belongs to no stream any more: address and bytes.
+    Settled(Address, u64),
+}
+
+/// What a policy may ask of a device.
+pub trait DeviceMemory {
+    /// Takes plain device memory (`cuMemAlloc`). Sizes are bytes.
+    ///
+    /// # Errors
+    /// [`Refusal::OutOfMemory`], or [`Refusal::InvalidValue`] for size 0.
+    fn malloc(&mut self, size: u64) -> Result<Address, Refusal>;
+
+    /// Gives plain device memory back (`cuMemFree`).
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidValue`] if `address` is not the start of a live allocation.
+    fn free(&mut self, address: Address) -> Result<(), Refusal>;
+
+    /// Reserves address space without memory (`cuMemAddressReserve`).
+    ///
+    /// # Errors
+    /// [`Refusal::OutOfMemory`] if there is no such range.
+    fn reserve_range(&mut self, size: u64) -> Result<Address, Refusal>;
+
+    /// Gives address space back, which must have no memory mapped.
+    fn release_range(&mut self, address: Address, size: u64);
+
+    /// Backs `size` bytes of a reserved range with physical pages of `page` bytes each
+    /// (`cuMemCreate`, `cuMemMap`). All of them or none.
+    ///
+    /// # Errors
+    /// [`Refusal::OutOfMemory`]; then nothing has changed.
+    fn map(&mut self, address: Address, size: u64, page: u64) -> Result<(), Refusal>;
+
+    /// Takes the memory from `size` bytes of a reserved range, once `stream` has finished.
+    fn unmap(&mut self, address: Address, size: u64, page: u64, stream: StreamId);
+
+    /// Free and total bytes.
+    fn memory_info(&self) -> MemoryInfo;
+
+    /// Bytes free beyond any budget, which tells a budget's refusal from exhaustion.
+    fn free_without_budget(&self) -> u64 {
+        self.memory_info().free
+    }
+
+    /// The smallest unit of physical memory, in bytes.
+    fn granularity(&self) -> u64;
+
+    /// Marks the present end of `stream`.
+    fn record(&mut self, stream: StreamId) -> Fence;
+
+    /// Whether everything before the fence is complete.
+    fn query(&mut self, fence: Fence) -> bool;
+
+    /// Waits for everything before the fence.
+    fn wait(&mut self, fence: Fence);
+
+    /// Takes memory from a stream-ordered pool (`cuMemAllocFromPoolAsync`).
+    ///
+    /// # Errors
+    /// [`Refusal::OutOfMemory`]; [`Refusal::NotSupported`] where there are no such pools.
+    fn malloc_async(
+        &mut self,
+        _pool: PoolId,
+        _size: u64,
+        _stream: StreamId,
+    ) -> Result<Address, Refusal> {
+        Err(Refusal::NotSupported)
+    }
+
+    /// Gives stream-ordered memory back, in the order of `stream` (`cuMemFreeAsync`).
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidValue`] if `address` is not the start of a live allocation.
+    fn free_async(&mut self, _address: Address, _stream: StreamId) -> Result<(), Refusal> {
+        Err(Refusal::NotSupported)
+    }
+
+    /// Gives back what the device's own pools hold and nobody uses (`cuMemPoolTrimTo(0)` each).
+    fn trim_pools(&mut self) {}
+
+    /// Takes the next change of what backs the device's own allocators, oldest first.
+    fn next_change(&mut self) -> Option<BackingChange> {
+        None
+    }
+}
+
+impl Refusal {
+    /// The error for a refusal of something other than memory.
+    pub(crate) fn into_error(self, call: &str) -> Error {
+        match self {
+            Self::OutOfMemory => Error::device(format!("{call} failed: out of memory")),
+            Self::InvalidValue => Error::device(format!("{call} failed: invalid value")),
+            Self::NotSupported => Error::device(format!("{call} failed: not supported")),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What happens to memory: the one type that policies emit, the ledger keeps and summaries fold.
+
+use crate::ids::{Address, DeviceId, StreamId, TextId, ThreadIndex};
+
+/// One entry of the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The device concerned.
+    pub device: DeviceId,
+    /// The thread that caused it.
+    pub thread: ThreadIndex,
+    /// The place in the code that caused it.
+    pub site: TextId,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// A range of device memory on a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Its first byte.
+    pub address: Address,
+    /// Its length in bytes.
+    pub size: u64,
+    /// The stream that owns it.
+    pub stream: StreamId,
+}
+
+/// What an [`Event`] says. Sizes are bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A block was handed out. `extent.size` is the block, `requested` what the code asked for.
+    Alloc {
+        /// The block.
+        extent: Extent,
+        /// Bytes asked for.
+        requested: u64,
+    },
+    /// The code freed a block; from here on it is not allocated.
+    FreeRequested {
+        /// The block.
+        extent: Extent,
+        /// Bytes asked for when it was handed out.
+        requested: u64,
+    },
+    /// No stream uses the block any more; from here on it is not active.
+    FreeCompleted {
+        /// The block. Under `driver`, a piece of a pool that returned to its common list.
+        extent: Extent,
+        /// Bytes asked for when it was handed out.
+        requested: u64,
+    },
+    /// The policy took a segment from the device.
+    SegmentAlloc {
+        /// The segment.
+        extent: Extent,
+        /// What sort of segment it is.
+        kind: SegmentKind,
+    },
+    /// The policy gave a segment back.
+    SegmentFree {
+        /// The segment.
+        extent: Extent,
+        /// What sort of segment it was.
+        kind: SegmentKind,
+    },
+    /// Pages of a reserved address range were backed with memory.
+    SegmentMap {
+        /// The pages.
+        extent: Extent,
+        /// Bytes of one page.
+        page: u64,
+    },
+    /// Pages of a reserved address range gave their memory back.
+    SegmentUnmap {
+        /// The pages.
+        extent: Extent,
+        /// Bytes of one page.
+        page: u64,
+    },
+    /// A second attempt to get a segment, after everything cached was released.
+    Retry {
+        /// Bytes of the segment wanted.
+        size: u64,
+    },
+    /// A request failed and the code was told.
+    OutOfMemory {
+        /// Bytes asked for.
+        requested: u64,
+        /// The same after rounding.
+        rounded: u64,
+        /// The stream of the request.
+        stream: StreamId,
+        /// Why.
+        class: OomClass,
+        /// Bytes that the device said were free.
+        device_free: u64,
+        /// The largest block that could have been had without asking the device.
+        largest_free: u64,
+    },
+    /// A named point in the code.
+    Checkpoint {
+        /// Its name.
+        name: TextId,
+    },
+    /// The body of the test begins (again).
+    RunBegin {
+        /// Which run, from 0.
+        run: u32,
+    },
+    /// The body of the test has returned and its streams are synchronised.
+    RunEnd {
+        /// Which run, from 0.
+        run: u32,
+    },
+    /// A thread made its first event.
+    ThreadBegin {
+        /// Its name.
+        name: TextId,
+    },
+    /// A thread that had made events ended.
+    ThreadEnd,
+    /// The code used the handle wrongly where no error could be returned (in a destructor).
+    Misuse {
+        /// What was wrong.
+        message: TextId,
+    },
+}
+
+/// What sort of segment the device gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentKind {
+    /// A caching segment for small blocks.
+    Small,
+    /// A caching segment for large blocks.
+    Large,
+    /// A 2 MiB page of plain memory that several small allocations share.
+    SharedPage,
+    /// Pages of plain memory that one allocation has for itself.
+    OwnPages,
+}
+
+/// Why a request could not be served.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OomClass {
+    /// All memory of the device is in use.
+    Exhausted,
+    /// There is enough free memory, but no hole is large enough.
+    Fragmented,
+    /// The device has room, the budget has not.
+    Budget,
+    /// Free memory that would do belongs to another stream or pool.
+    CachedElsewhere,
+    /// Freed memory that would do may still be used by a stream.
+    FreesPending,
+    /// Other processes hold the memory.
+    OutsideProcess,
+}
+
+/// Takes what happens, in order. The unit type takes nothing and costs nothing.
+pub trait EventSink {
+    /// Takes one event.
+    fn record(&mut self, kind: EventKind);
+}
+
+impl EventSink for () {
+    #[inline]
+    fn record(&mut self, _: EventKind) {}
+}
+
+impl EventSink for Vec<EventKind> {
+    #[inline]
+    fn record(&mut self, kind: EventKind) {
+        self.push(kind);
+    }
+}

@@ -1,0 +1,163 @@
+//! Where a request goes: pure state machines over a device.
+//!
+//! A policy owns blocks and segments; the device is an argument of every call, never owned, so
+//! that one policy runs on the real card, on the simulated one and over a recording. No clock, no
+//! globals, no input or output. What happens is told to an [`EventSink`].
+
+pub(crate) mod statistics;
+
+use crate::device::DeviceMemory;
+use crate::error::Error;
+use crate::event::EventSink;
+use crate::ids::{Address, BlockId, StreamId};
+
+pub use statistics::{Stat, Statistics, StatsByPool};
+
+/// Which of the driver's calls the code made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// `cuMemAllocAsync`, and everything the handle does on a stream.
+    #[default]
+    StreamOrdered,
+    /// `cuMemAlloc`.
+    Plain,
+}
+
+/// A request of the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Bytes asked for.
+    pub size: u64,
+    /// The stream on which the memory will first be used.
+    pub stream: StreamId,
+    /// The call that asked.
+    pub origin: Origin,
+}
+
+impl Request {
+    /// `size` bytes on `stream`, stream-ordered.
+    pub const fn new(size: u64, stream: StreamId) -> Self {
+        Self { size, stream, origin: Origin::StreamOrdered }
+    }
+}
+
+/// What a request got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Names the block in later calls.
+    pub id: BlockId,
+    /// Its first byte; null for a zero-sized request.
+    pub address: Address,
+    /// Bytes handed out, after rounding.
+    pub size: u64,
+}
+
+impl Block {
+    /// What a zero-sized request gets.
+    pub const NULL: Self = Self { id: BlockId::NULL, address: Address::NULL, size: 0 };
+}
+
+/// Decides where requests go and when memory is taken from and given back to the device.
+pub trait Policy {
+    /// Serves a request. Size 0 gets [`Block::NULL`], with no event and no statistic.
+    ///
+    /// # Errors
+    /// Out of memory, with its facts; or a refusal of the device.
+    fn alloc<D: DeviceMemory, S: EventSink>(
+        &mut self,
+        device: &mut D,
+        events: &mut S,
+        request: Request,
+    ) -> Result<Block, Error>;
+
+    /// Takes a block back, freed in the order of `stream`.
+    ///
+    /// # Errors
+    /// Misuse, if the block is unknown or already free; nothing has changed then.
+    fn free<D: DeviceMemory, S: EventSink>(
+        &mut self,
+        device: &mut D,
+        events: &mut S,
+        block: BlockId,
+        stream: StreamId,
+    ) -> Result<(), Error>;
+
+    /// Says that `stream` uses the block too: after its free it waits for that stream.
+    ///
+    /// # Errors
+    /// Misuse, if the block is unknown or already free.
+    fn record_stream(&mut self, block: BlockId, stream: StreamId) -> Result<(), Error>;
+
+    /// Gives back what nobody uses (`empty_cache`).
+    fn trim<D: DeviceMemory, S: EventSink>(&mut self, device: &mut D, events: &mut S);
+
+    /// Learns that the device may have changed by itself (a stream was synchronised).
+    fn device_synchronized<D: DeviceMemory, S: EventSink>(
+        &mut self,
+        _device: &mut D,
+        _events: &mut S,
+    ) {
+    }
+
+    /// The counters, with PyTorch's names.
+    fn statistics(&self) -> &Statistics;
+
+    /// The counters, to reset them.
+    fn statistics_mut(&mut self) -> &mut Statistics;
+
+    /// All segments and their blocks, by address.
+    fn heap_map(&self) -> HeapMap;
+
+    /// The settings in force, as (name, value) in the order of the policy's documentation.
+    fn settings(&self) -> Vec<(&'static str, String)>;
+}
+
+/// All segments and blocks at one moment, by address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeapMap {
+    /// The segments, by address.
+    pub segments: Vec<SegmentState>,
+}
+
+/// A segment and its blocks. Sizes are bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentState {
+    /// Its first byte.
+    pub address: Address,
+    /// Its length.
+    pub size: u64,
+    /// The stream that owns it.
+    pub stream: StreamId,
+    /// Whether it serves small blocks.
+    pub small: bool,
+    /// Whether it is a contiguous mapped part of a larger address range.
+    pub expandable: bool,
+    /// The private pool it belongs to; (0, 0) for none.
+    pub private_pool: (u64, u64),
+    /// Its blocks, which tile it in address order.
+    pub blocks: Vec<BlockState>,
+}
+
+/// A block of a [`SegmentState`]. Sizes are bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockState {
+    /// Its first byte.
+    pub address: Address,
+    /// Its length.
+    pub size: u64,
+    /// Bytes asked for; of a free block, what the block object last held.
+    pub requested: u64,
+    /// Whether it is held, pending or free.
+    pub usage: Usage,
+}
+
+/// Whether a block is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// The code holds it.
+    Allocated,
+    /// Freed, but a stream may still use it.
+    PendingFree,
+    /// Free.
+    Free,
+}

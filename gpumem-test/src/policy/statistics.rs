@@ -1,0 +1,247 @@
+//! The counters of a policy, with the names of `torch.cuda.memory_stats`.
+
+use std::collections::BTreeMap;
+
+/// A counter with its history. Units are the counter's own: bytes or a count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stat {
+    /// The value now.
+    pub current: u64,
+    /// The highest value since the start or the last reset.
+    pub peak: u64,
+    /// The sum of all increases.
+    pub allocated: u64,
+    /// The sum of all decreases.
+    pub freed: u64,
+}
+
+impl Stat {
+    /// Adds `amount`.
+    #[inline]
+    pub(crate) fn increase(&mut self, amount: u64) {
+        self.current += amount;
+        self.allocated += amount;
+        self.peak = self.peak.max(self.current);
+    }
+
+    /// Takes `amount` away.
+    #[inline]
+    pub(crate) fn decrease(&mut self, amount: u64) {
+        debug_assert!(amount <= self.current, "{amount} taken from a counter at {}", self.current);
+        self.current -= amount;
+        self.freed += amount;
+    }
+
+    fn reset_peak(&mut self) {
+        self.peak = self.current;
+    }
+
+    fn reset_accumulated(&mut self) {
+        self.allocated = 0;
+        self.freed = 0;
+    }
+}
+
+/// A counter for all blocks, and for those of small and of large pools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatsByPool {
+    /// Both together.
+    pub all: Stat,
+    /// Blocks of small pools.
+    pub small: Stat,
+    /// Blocks of large pools.
+    pub large: Stat,
+}
+
+impl StatsByPool {
+    /// Adds `amount` to `all` and to one pool.
+    #[inline]
+    pub(crate) fn increase(&mut self, small: bool, amount: u64) {
+        self.all.increase(amount);
+        self.pool(small).increase(amount);
+    }
+
+    /// Takes `amount` from `all` and from one pool.
+    #[inline]
+    pub(crate) fn decrease(&mut self, small: bool, amount: u64) {
+        self.all.decrease(amount);
+        self.pool(small).decrease(amount);
+    }
+
+    #[inline]
+    fn pool(&mut self, small: bool) -> &mut Stat {
+        if small { &mut self.small } else { &mut self.large }
+    }
+
+    fn each(&mut self) -> [&mut Stat; 3] {
+        [&mut self.all, &mut self.small, &mut self.large]
+    }
+}
+
+/// All counters of a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Blocks handed out.
+    pub allocation: StatsByPool,
+    /// Segments held.
+    pub segment: StatsByPool,
+    /// Blocks handed out or pending.
+    pub active: StatsByPool,
+    /// Free blocks of split segments.
+    pub inactive_split: StatsByPool,
+    /// Bytes of blocks handed out.
+    pub allocated_bytes: StatsByPool,
+    /// Bytes held from the device.
+    pub reserved_bytes: StatsByPool,
+    /// Bytes of blocks handed out or pending.
+    pub active_bytes: StatsByPool,
+    /// Bytes of free blocks of split segments.
+    pub inactive_split_bytes: StatsByPool,
+    /// Bytes that the code asked for, of blocks handed out or pending.
+    pub requested_bytes: StatsByPool,
+    /// Blocks of at least `max_split_size` handed out.
+    pub oversize_allocations: Stat,
+    /// Segments of at least `max_split_size`.
+    pub oversize_segments: Stat,
+    /// Second attempts after everything cached was released.
+    pub num_alloc_retries: u64,
+    /// Requests that failed.
+    pub num_ooms: u64,
+    /// Times that all outstanding fences were waited for.
+    pub num_sync_all_streams: u64,
+    /// Times that memory was taken from the device.
+    pub num_device_alloc: u64,
+    /// Times that memory was given back to the device.
+    pub num_device_free: u64,
+    /// The split limit in bytes when the policy started; -1 for none.
+    pub max_split_size: i64,
+}
+
+impl Default for Statistics {
+    fn default() -> Self {
+        Self {
+            allocation: StatsByPool::default(),
+            segment: StatsByPool::default(),
+            active: StatsByPool::default(),
+            inactive_split: StatsByPool::default(),
+            allocated_bytes: StatsByPool::default(),
+            reserved_bytes: StatsByPool::default(),
+            active_bytes: StatsByPool::default(),
+            inactive_split_bytes: StatsByPool::default(),
+            requested_bytes: StatsByPool::default(),
+            oversize_allocations: Stat::default(),
+            oversize_segments: Stat::default(),
+            num_alloc_retries: 0,
+            num_ooms: 0,
+            num_sync_all_streams: 0,
+            num_device_alloc: 0,
+            num_device_free: 0,
+            max_split_size: -1,
+        }
+    }
+}
+
+impl Statistics {
+    /// Every counter by its PyTorch name (`allocated_bytes.all.peak`): 122 entries.
+    ///
+    /// Source: torch 2.11 `torch.cuda.memory_stats`.
+    pub fn by_name(&self) -> BTreeMap<String, i64> {
+        let mut entries = BTreeMap::new();
+        let mut put = |name: String, stat: &Stat| {
+            for (field, value) in [
+                ("current", stat.current),
+                ("peak", stat.peak),
+                ("allocated", stat.allocated),
+                ("freed", stat.freed),
+            ] {
+                entries.insert(format!("{name}.{field}"), value as i64);
+            }
+        };
+        for (name, stats) in self.arrays() {
+            put(format!("{name}.all"), &stats.all);
+            put(format!("{name}.small_pool"), &stats.small);
+            put(format!("{name}.large_pool"), &stats.large);
+        }
+        put("oversize_allocations".to_owned(), &self.oversize_allocations);
+        put("oversize_segments".to_owned(), &self.oversize_segments);
+        for (name, value) in [
+            ("num_alloc_retries", self.num_alloc_retries),
+            ("num_ooms", self.num_ooms),
+            ("num_sync_all_streams", self.num_sync_all_streams),
+            ("num_device_alloc", self.num_device_alloc),
+            ("num_device_free", self.num_device_free),
+        ] {
+            entries.insert(name.to_owned(), value as i64);
+        }
+        entries.insert("max_split_size".to_owned(), self.max_split_size);
+        entries
+    }
+
+    fn arrays(&self) -> [(&'static str, &StatsByPool); 9] {
+        [
+            ("allocation", &self.allocation),
+            ("segment", &self.segment),
+            ("active", &self.active),
+            ("inactive_split", &self.inactive_split),
+            ("allocated_bytes", &self.allocated_bytes),
+            ("reserved_bytes", &self.reserved_bytes),
+            ("active_bytes", &self.active_bytes),
+            ("inactive_split_bytes", &self.inactive_split_bytes),
+            ("requested_bytes", &self.requested_bytes),
+        ]
+    }
+
+    fn stats_mut(&mut self) -> impl Iterator<Item = &mut Stat> {
+        [
+            &mut self.allocation,
+            &mut self.segment,
+            &mut self.active,
+            &mut self.inactive_split,
+            &mut self.allocated_bytes,
+            &mut self.reserved_bytes,
+            &mut self.active_bytes,
+            &mut self.inactive_split_bytes,
+            &mut self.requested_bytes,
+        ]
+        .into_iter()
+        .flat_map(StatsByPool::each)
+        .chain([&mut self.oversize_allocations, &mut self.oversize_segments])
+    }
+
+    /// Sets every peak to the present value.
+    pub fn reset_peak(&mut self) {
+        self.stats_mut().for_each(Stat::reset_peak);
+    }
+
+    /// Sets every sum of increases and decreases, and the five plain counters, to 0.
+    pub fn reset_accumulated(&mut self) {
+        self.stats_mut().for_each(Stat::reset_accumulated);
+        self.num_alloc_retries = 0;
+        self.num_ooms = 0;
+        self.num_sync_all_streams = 0;
+        self.num_device_alloc = 0;
+        self.num_device_free = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Statistics;
+
+    #[test]
+    fn there_are_as_many_counters_as_in_the_original() {
+        assert_eq!(Statistics::default().by_name().len(), 122);
+    }
+
+    #[test]
+    fn resets_keep_what_is_current() {
+        let mut statistics = Statistics::default();
+        statistics.allocated_bytes.increase(true, 512);
+        statistics.allocated_bytes.decrease(true, 256);
+        statistics.reset_peak();
+        statistics.reset_accumulated();
+        let stat = statistics.allocated_bytes.all;
+        assert_eq!((stat.current, stat.peak, stat.allocated, stat.freed), (256, 256, 0, 0));
+    }
+}

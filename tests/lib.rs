@@ -1,0 +1,1 @@
+//! What the workspace's own tests share.
