@@ -44,7 +44,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         .ok()
         .and_then(|number| number.checked_mul(factor));
     match milliseconds {
-        Some(0) => Err(format!("the duration `{text}` is zero: nothing could run in it")),
+        Some(0) => Err(format!(
+            "the duration `{text}` is zero: nothing could run in it"
+        )),
         Some(milliseconds) => Ok(Duration::from_millis(milliseconds)),
         None => Err(format!("the duration `{text}` is too long")),
     }

@@ -92,7 +92,11 @@ fn scaled(number: &str, factor: u64) -> Option<u64> {
     // Beyond eighteen digits a fraction is far below one byte.
     let fraction = &fraction[..fraction.len().min(18)];
     let whole: u128 = whole.parse().ok()?;
-    let part: u128 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
+    let part: u128 = if fraction.is_empty() {
+        0
+    } else {
+        fraction.parse().ok()?
+    };
     let scale = 10_u128.pow(u32::try_from(fraction.len()).ok()?);
     let bytes = whole.checked_mul(u128::from(factor))? + part * u128::from(factor) / scale;
     u64::try_from(bytes).ok()

@@ -20,7 +20,10 @@ pub fn one_of(what: &str, list: &str, name: &str, candidates: &[&str]) -> String
     let hint = did_you_mean(name, candidates.iter().copied())
         .map(|near| format!(", did you mean `{near}`?"))
         .unwrap_or_default();
-    format!("unknown {what} `{name}`{hint} ({list}: {})", candidates.join(", "))
+    format!(
+        "unknown {what} `{name}`{hint} ({list}: {})",
+        candidates.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -29,7 +32,10 @@ mod tests {
 
     #[test]
     fn a_slip_finds_its_name() {
-        assert_eq!(did_you_mean("cachng", ["driver", "caching"]), Some("caching"));
+        assert_eq!(
+            did_you_mean("cachng", ["driver", "caching"]),
+            Some("caching")
+        );
         assert_eq!(did_you_mean("zzz", ["driver", "caching"]), None);
     }
 

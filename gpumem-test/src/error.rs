@@ -89,7 +89,12 @@ impl Error {
     }
 
     fn build(kind: ErrorKind, message: String) -> Self {
-        Self(Box::new(Inner { kind, message, help: None, source: None }))
+        Self(Box::new(Inner {
+            kind,
+            message,
+            help: None,
+            source: None,
+        }))
     }
 
     /// Adds what the reader can do about it.

@@ -37,7 +37,11 @@ pub struct Request {
 impl Request {
     /// `size` bytes on `stream`, stream-ordered.
     pub const fn new(size: u64, stream: StreamId) -> Self {
-        Self { size, stream, origin: Origin::StreamOrdered }
+        Self {
+            size,
+            stream,
+            origin: Origin::StreamOrdered,
+        }
     }
 }
 
@@ -54,7 +58,11 @@ pub struct Block {
 
 impl Block {
     /// What a zero-sized request gets.
-    pub const NULL: Self = Self { id: BlockId::NULL, address: Address::NULL, size: 0 };
+    pub const NULL: Self = Self {
+        id: BlockId::NULL,
+        address: Address::NULL,
+        size: 0,
+    };
 }
 
 /// Decides where requests go and when memory is taken from and given back to the device.

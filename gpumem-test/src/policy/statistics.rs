@@ -27,7 +27,11 @@ impl Stat {
     /// Takes `amount` away.
     #[inline]
     pub(crate) fn decrease(&mut self, amount: u64) {
-        debug_assert!(amount <= self.current, "{amount} taken from a counter at {}", self.current);
+        debug_assert!(
+            amount <= self.current,
+            "{amount} taken from a counter at {}",
+            self.current
+        );
         self.current -= amount;
         self.freed += amount;
     }
@@ -70,7 +74,11 @@ impl StatsByPool {
 
     #[inline]
     fn pool(&mut self, small: bool) -> &mut Stat {
-        if small { &mut self.small } else { &mut self.large }
+        if small {
+            &mut self.small
+        } else {
+            &mut self.large
+        }
     }
 
     fn each(&mut self) -> [&mut Stat; 3] {
@@ -163,7 +171,10 @@ impl Statistics {
             put(format!("{name}.small_pool"), &stats.small);
             put(format!("{name}.large_pool"), &stats.large);
         }
-        put("oversize_allocations".to_owned(), &self.oversize_allocations);
+        put(
+            "oversize_allocations".to_owned(),
+            &self.oversize_allocations,
+        );
         put("oversize_segments".to_owned(), &self.oversize_segments);
         for (name, value) in [
             ("num_alloc_retries", self.num_alloc_retries),
@@ -242,6 +253,9 @@ mod tests {
         statistics.reset_peak();
         statistics.reset_accumulated();
         let stat = statistics.allocated_bytes.all;
-        assert_eq!((stat.current, stat.peak, stat.allocated, stat.freed), (256, 256, 0, 0));
+        assert_eq!(
+            (stat.current, stat.peak, stat.allocated, stat.freed),
+            (256, 256, 0, 0)
+        );
     }
 }

@@ -1,0 +1,285 @@
+//! The ledger's format: a header and slots of eight little words.
+//!
+//! | word of the header | meaning |
+//! |---|---|
+//! | 0 | magic |
+//! | 1 | version |
+//! | 2 | slots that fit |
+//! | 3 | slots claimed |
+//! | 4 | events lost because the ledger was full |
+//!
+//! Word 0 of a slot is kind, sub-kind, device and thread (8, 8, 16, 32 bits); word 1 the site and
+//! an extra number (32, 32 bits); words 2 to 7 are the kind's own. A slot whose word 0 is 0 was
+//! claimed and not written (the process died in between) and is passed over. A text is a slot with
+//! its id and length, and slots with its bytes.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::Error;
+use crate::event::{Event, EventKind, Extent, OomClass, SegmentKind};
+use crate::ids::{Address, DeviceId, StreamId, TextId, ThreadIndex};
+
+use super::recording::Recording;
+
+pub(super) const HEADER_WORDS: usize = 8;
+pub(super) const SLOT_WORDS: usize = 8;
+pub(super) const NEXT: usize = 3;
+pub(super) const LOST: usize = 4;
+const MAGIC: u64 = u64::from_le_bytes(*b"GPUMEMLG");
+const VERSION: u64 = 1;
+
+const TEXT: u8 = 1;
+const ALLOC: u8 = 2;
+const FREE_REQUESTED: u8 = 3;
+const FREE_COMPLETED: u8 = 4;
+const SEGMENT_ALLOC: u8 = 5;
+const SEGMENT_FREE: u8 = 6;
+const SEGMENT_MAP: u8 = 7;
+const SEGMENT_UNMAP: u8 = 8;
+const RETRY: u8 = 9;
+const OUT_OF_MEMORY: u8 = 10;
+const CHECKPOINT: u8 = 11;
+const RUN_BEGIN: u8 = 12;
+const RUN_END: u8 = 13;
+const THREAD_BEGIN: u8 = 14;
+const THREAD_END: u8 = 15;
+const MISUSE: u8 = 16;
+
+const SEGMENT_KINDS: [SegmentKind; 4] = [
+    SegmentKind::Small,
+    SegmentKind::Large,
+    SegmentKind::SharedPage,
+    SegmentKind::OwnPages,
+];
+const OOM_CLASSES: [OomClass; 6] = [
+    OomClass::Exhausted,
+    OomClass::Fragmented,
+    OomClass::Budget,
+    OomClass::CachedElsewhere,
+    OomClass::FreesPending,
+    OomClass::OutsideProcess,
+];
+
+pub(super) fn write_header(words: &[AtomicU64], slots: u64) {
+    for (word, value) in words.iter().zip([MAGIC, VERSION, slots, 0, 0]) {
+        word.store(value, Ordering::Relaxed);
+    }
+}
+
+/// The slots that fit, if `words` are a ledger of this version.
+pub(super) fn check_header(words: &[AtomicU64], path: &Path) -> Result<u64, Error> {
+    let word = |index: usize| {
+        words
+            .get(index)
+            .map_or(0, |word| word.load(Ordering::Relaxed))
+    };
+    let name = path.display();
+    if word(0) != MAGIC {
+        return Err(Error::recording(format!("{name} is not a ledger")));
+    }
+    if word(1) != VERSION {
+        return Err(Error::recording(format!(
+            "{name} is a ledger of version {}, this is version {VERSION}",
+            word(1)
+        )));
+    }
+    let room = words.len().saturating_sub(HEADER_WORDS) / SLOT_WORDS;
+    if word(2) > room as u64 {
+        return Err(Error::recording(format!(
+            "{name} is cut short: it says {} slots and has room for {room}",
+            word(2)
+        )));
+    }
+    Ok(word(2))
+}
+
+#[inline]
+pub(super) fn encode(event: Event) -> [u64; SLOT_WORDS] {
+    let mut words = [0; SLOT_WORDS];
+    let mut sub = 0;
+    let mut extra = 0;
+    let kind = match event.kind {
+        EventKind::Alloc { extent, requested } => {
+            put_extent(&mut words, extent, requested);
+            ALLOC
+        }
+        EventKind::FreeRequested { extent, requested } => {
+            put_extent(&mut words, extent, requested);
+            FREE_REQUESTED
+        }
+        EventKind::FreeCompleted { extent, requested } => {
+            put_extent(&mut words, extent, requested);
+            FREE_COMPLETED
+        }
+        EventKind::SegmentAlloc { extent, kind } => {
+            put_extent(&mut words, extent, 0);
+            sub = kind as u8;
+            SEGMENT_ALLOC
+        }
+        EventKind::SegmentFree { extent, kind } => {
+            put_extent(&mut words, extent, 0);
+            sub = kind as u8;
+            SEGMENT_FREE
+        }
+        EventKind::SegmentMap { extent, page } => {
+            put_extent(&mut words, extent, page);
+            SEGMENT_MAP
+        }
+        EventKind::SegmentUnmap { extent, page } => {
+            put_extent(&mut words, extent, page);
+            SEGMENT_UNMAP
+        }
+        EventKind::Retry { size } => {
+            words[2] = size;
+            RETRY
+        }
+        EventKind::OutOfMemory {
+            requested,
+            rounded,
+            stream,
+            class,
+            device_free,
+            largest_free,
+        } => {
+            words[2..7].copy_from_slice(&[requested, rounded, stream.0, device_free, largest_free]);
+            sub = class as u8;
+            OUT_OF_MEMORY
+        }
+        EventKind::Checkpoint { name } => {
+            extra = name.0;
+            CHECKPOINT
+        }
+        EventKind::RunBegin { run } => {
+            extra = run;
+            RUN_BEGIN
+        }
+        EventKind::RunEnd { run } => {
+            extra = run;
+            RUN_END
+        }
+        EventKind::ThreadBegin { name } => {
+            extra = name.0;
+            THREAD_BEGIN
+        }
+        EventKind::ThreadEnd => THREAD_END,
+        EventKind::Misuse { message } => {
+            extra = message.0;
+            MISUSE
+        }
+    };
+    words[0] = u64::from(kind)
+        | u64::from(sub) << 8
+        | u64::from(event.device.0) << 16
+        | u64::from(event.thread.0) << 32;
+    words[1] = u64::from(event.site.0) | u64::from(extra) << 32;
+    words
+}
+
+#[inline]
+fn put_extent(words: &mut [u64; SLOT_WORDS], extent: Extent, fourth: u64) {
+    words[2] = extent.address.0;
+    words[3] = extent.size;
+    words[4] = extent.stream.0;
+    words[5] = fourth;
+}
+
+pub(super) fn write_text(cells: &[AtomicU64], id: TextId, text: &str) {
+    let mut bytes = text.as_bytes().chunks(8);
+    for cell in &cells[SLOT_WORDS..] {
+        let mut word = [0; 8];
+        if let Some(chunk) = bytes.next() {
+            word[..chunk.len()].copy_from_slice(chunk);
+        }
+        cell.store(u64::from_le_bytes(word), Ordering::Relaxed);
+    }
+    cells[2].store(text.len() as u64, Ordering::Relaxed);
+    cells[1].store(u64::from(id.0) << 32, Ordering::Relaxed);
+    cells[0].store(u64::from(TEXT), Ordering::Release);
+}
+
+pub(super) fn decode(words: &[AtomicU64], slots: u64) -> Recording {
+    let claimed = words[NEXT].load(Ordering::Acquire).min(slots) as usize;
+    let mut recording = Recording::empty(words[LOST].load(Ordering::Relaxed));
+    let mut index = 0;
+    while index < claimed {
+        let start = HEADER_WORDS + index * SLOT_WORDS;
+        let slot: [u64; SLOT_WORDS] =
+            std::array::from_fn(|word| words[start + word].load(Ordering::Acquire));
+        index += 1;
+        if slot[0] as u8 == TEXT {
+            let length = slot[2] as usize;
+            let taken = length.div_ceil(SLOT_WORDS * 8);
+            let first = start + SLOT_WORDS;
+            // A length that reaches beyond what was claimed was not written by us.
+            if index + taken > claimed {
+                break;
+            }
+            let bytes: Vec<u8> = words[first..first + taken * SLOT_WORDS]
+                .iter()
+                .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes())
+                .take(length)
+                .collect();
+            recording.put_text(TextId((slot[1] >> 32) as u32), &bytes);
+            index += taken;
+        } else if let Some(event) = decode_event(slot) {
+            recording.events.push(event);
+        }
+    }
+    recording
+}
+
+fn decode_event(slot: [u64; SLOT_WORDS]) -> Option<Event> {
+    let sub = (slot[0] >> 8) as u8 as usize;
+    let extra = (slot[1] >> 32) as u32;
+    let extent = Extent {
+        address: Address(slot[2]),
+        size: slot[3],
+        stream: StreamId(slot[4]),
+    };
+    let requested = slot[5];
+    let page = slot[5];
+    let kind = match slot[0] as u8 {
+        ALLOC => EventKind::Alloc { extent, requested },
+        FREE_REQUESTED => EventKind::FreeRequested { extent, requested },
+        FREE_COMPLETED => EventKind::FreeCompleted { extent, requested },
+        SEGMENT_ALLOC => EventKind::SegmentAlloc {
+            extent,
+            kind: *SEGMENT_KINDS.get(sub)?,
+        },
+        SEGMENT_FREE => EventKind::SegmentFree {
+            extent,
+            kind: *SEGMENT_KINDS.get(sub)?,
+        },
+        SEGMENT_MAP => EventKind::SegmentMap { extent, page },
+        SEGMENT_UNMAP => EventKind::SegmentUnmap { extent, page },
+        RETRY => EventKind::Retry { size: slot[2] },
+        OUT_OF_MEMORY => EventKind::OutOfMemory {
+            requested: slot[2],
+            rounded: slot[3],
+            stream: StreamId(slot[4]),
+            class: *OOM_CLASSES.get(sub)?,
+            device_free: slot[5],
+            largest_free: slot[6],
+        },
+        CHECKPOINT => EventKind::Checkpoint {
+            name: TextId(extra),
+        },
+        RUN_BEGIN => EventKind::RunBegin { run: extra },
+        RUN_END => EventKind::RunEnd { run: extra },
+        THREAD_BEGIN => EventKind::ThreadBegin {
+            name: TextId(extra),
+        },
+        THREAD_END => EventKind::ThreadEnd,
+        MISUSE => EventKind::Misuse {
+            message: TextId(extra),
+        },
+        _ => return None,
+    };
+    Some(Event {
+        device: DeviceId((slot[0] >> 16) as u16),
+        thread: ThreadIndex((slot[0] >> 32) as u32),
+        site: TextId(slot[1] as u32),
+        kind,
+    })
+}

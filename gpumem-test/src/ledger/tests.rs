@@ -1,0 +1,144 @@
+use std::panic::Location;
+
+use super::{Ledger, Sites};
+use crate::event::{Event, EventKind, Extent, OomClass, SegmentKind};
+use crate::ids::{Address, DeviceId, StreamId, TextId, ThreadIndex};
+
+fn kinds() -> Vec<EventKind> {
+    let extent = Extent {
+        address: Address(1 << 40),
+        size: 512,
+        stream: StreamId(u64::MAX),
+    };
+    vec![
+        EventKind::Alloc {
+            extent,
+            requested: 500,
+        },
+        EventKind::FreeRequested {
+            extent,
+            requested: 500,
+        },
+        EventKind::FreeCompleted {
+            extent,
+            requested: 500,
+        },
+        EventKind::SegmentAlloc {
+            extent,
+            kind: SegmentKind::Small,
+        },
+        EventKind::SegmentFree {
+            extent,
+            kind: SegmentKind::OwnPages,
+        },
+        EventKind::SegmentMap {
+            extent,
+            page: 2 << 20,
+        },
+        EventKind::SegmentUnmap {
+            extent,
+            page: 2 << 20,
+        },
+        EventKind::Retry { size: 9 },
+        EventKind::OutOfMemory {
+            requested: 1,
+            rounded: 2,
+            stream: StreamId(3),
+            class: OomClass::FreesPending,
+            device_free: 4,
+            largest_free: 5,
+        },
+        EventKind::Checkpoint { name: TextId(7) },
+        EventKind::RunBegin { run: 1 },
+        EventKind::RunEnd { run: 1 },
+        EventKind::ThreadBegin { name: TextId(8) },
+        EventKind::ThreadEnd,
+        EventKind::Misuse { message: TextId(9) },
+    ]
+}
+
+fn event(kind: EventKind) -> Event {
+    Event {
+        device: DeviceId(3),
+        thread: ThreadIndex(70_000),
+        site: TextId(5),
+        kind,
+    }
+}
+
+#[test]
+fn every_kind_survives_the_round_trip() {
+    let ledger = Ledger::in_memory(64).unwrap();
+    for kind in kinds() {
+        ledger.append(event(kind));
+    }
+    let expected: Vec<_> = kinds().into_iter().map(event).collect();
+    assert_eq!(ledger.read().events, expected);
+}
+
+#[test]
+fn texts_of_any_length_are_kept_once() {
+    let ledger = Ledger::in_memory(64).unwrap();
+    let long = "é".repeat(100);
+    let ids = [ledger.intern("a"), ledger.intern(&long), ledger.intern("a")];
+    ledger.append(event(EventKind::ThreadEnd));
+    let recording = ledger.read();
+    assert_eq!(ids[0], ids[2]);
+    assert_eq!(recording.text(ids[0]), "a");
+    assert_eq!(recording.text(ids[1]), long);
+    assert_eq!(recording.text(TextId::UNKNOWN), "");
+    assert_eq!(recording.events.len(), 1);
+}
+
+#[test]
+fn a_full_ledger_counts_what_it_lost() {
+    let ledger = Ledger::in_memory(2).unwrap();
+    for _ in 0..5 {
+        ledger.append(event(EventKind::ThreadEnd));
+    }
+    let recording = ledger.read();
+    assert_eq!((recording.events.len(), recording.lost), (2, 3));
+}
+
+#[test]
+fn another_opening_of_the_file_sees_everything() {
+    let folder = std::env::temp_dir().join(format!("gpumem-ledger-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("a.ledger");
+    let ours = Ledger::create(&path, 16).unwrap();
+    let theirs = Ledger::open(&path).unwrap();
+    theirs.append(event(EventKind::ThreadEnd));
+    assert_eq!(ours.read().events.len(), 1);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_file_that_is_no_ledger_is_refused_by_name() {
+    let folder = std::env::temp_dir().join(format!("gpumem-no-ledger-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("b.ledger");
+    std::fs::write(&path, [7; 256]).unwrap();
+    let error = Ledger::open(&path).err().unwrap().to_string();
+    assert!(error.contains("b.ledger is not a ledger"), "{error}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn threads_append_side_by_side_without_loss() {
+    let ledger = Ledger::in_memory(8_000).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (0..1_000).for_each(|_| ledger.append(event(EventKind::ThreadEnd))));
+        }
+    });
+    assert_eq!(ledger.read().events.len(), 8_000);
+}
+
+#[test]
+fn a_site_is_named_by_file_and_line() {
+    let ledger = Ledger::in_memory(16).unwrap();
+    let place = Location::caller();
+    let id = Sites::default().id(&ledger, place);
+    assert!(place.file().ends_with("tests.rs"));
+    assert_eq!(ledger.read().text(id), format!("{}:{}", place.file(), place.line()));
+}
