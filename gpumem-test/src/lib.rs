@@ -10,6 +10,7 @@ mod gpu;
 mod harness;
 mod ids;
 mod ledger;
+mod macros;
 mod policy;
 mod snapshot;
 
@@ -23,7 +24,7 @@ pub use device::{BackingChange, DeviceMemory, MemoryInfo, Refusal};
 pub use error::{Error, OutOfMemory};
 pub use event::{Event, EventKind, EventSink, Extent, OomClass, SegmentKind};
 pub use gpu::Gpu;
-pub use harness::TestResult;
+pub use harness::{TestResult, exit_code};
 pub use ids::{Address, BlockId, DeviceId, Fence, PoolId, StreamId, TextId, ThreadIndex};
 pub use ledger::{Ledger, Recording};
 pub use policy::{

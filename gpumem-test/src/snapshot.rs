@@ -11,6 +11,17 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// A comparison of `text` with the accepted snapshot `name`.
+    pub(crate) fn new(name: String, text: String, _tolerance: Option<f64>) -> Self {
+        let mut settings = insta::Settings::clone_current();
+        settings.set_omit_expression(true);
+        Self {
+            name,
+            text,
+            settings,
+        }
+    }
+
     /// The snapshot's name, without the module.
     pub fn name(&self) -> &str {
         &self.name

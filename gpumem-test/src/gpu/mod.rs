@@ -1,4 +1,6 @@
 //! Front door 1: the handle that tests use.
 
-/// The GPU of a test.
-pub struct Gpu {}
+mod session;
+
+pub use session::Gpu;
+pub(crate) use session::{SessionConfig, SessionFacts};
