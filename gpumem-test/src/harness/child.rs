@@ -96,7 +96,7 @@ fn guarded(body: impl FnOnce() -> Result<(), String>) -> End {
             let place = LAST_PANIC
                 .take()
                 .filter(|(said, _)| *said == message)
-                .map(|(_, place)| place);
+                .map_or_else(String::new, |(_, place)| place);
             End::Panicked { message, place }
         }
     }

@@ -16,8 +16,8 @@ pub(crate) enum Ended {
     Panicked {
         /// What it said.
         message: String,
-        /// `file:line:column`, where known.
-        place: Option<String>,
+        /// Where, as `file:line`; empty if unknown.
+        place: String,
     },
     /// The process exited by itself.
     Exited {
@@ -26,10 +26,10 @@ pub(crate) enum Ended {
     },
     /// A signal ended the process.
     Signalled {
-        /// Its number.
-        signal: i32,
-        /// Its name; empty for an unknown one.
-        name: &'static str,
+        /// The signal.
+        number: i32,
+        /// Its name, as `SIGSEGV`.
+        name: String,
     },
     /// The supervisor ended the process.
     TimedOut {

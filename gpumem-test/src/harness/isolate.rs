@@ -102,7 +102,7 @@ fn ended(status: ExitStatus, end: Option<End>) -> Ended {
         // not gone well.
         Some(End::Returned) if status.success() => Ended::Returned,
         Some(End::Returned) | None => match platform::signal(status) {
-            Some((signal, name)) => Ended::Signalled { signal, name },
+            Some((number, name)) => Ended::Signalled { number, name },
             None => Ended::Exited {
                 code: status.code().unwrap_or_default(),
             },

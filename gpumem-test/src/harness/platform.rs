@@ -36,9 +36,9 @@ pub(super) fn kill(child: &mut Child) {
     let _ = child.kill();
 }
 
-/// The number and name of the signal that ended a process; the name is empty if it has none here.
+/// The number and name of the signal that ended a process.
 #[cfg(unix)]
-pub(super) fn signal(status: ExitStatus) -> Option<(i32, &'static str)> {
+pub(super) fn signal(status: ExitStatus) -> Option<(i32, String)> {
     use rustix::process::Signal;
     const NAMES: [(Signal, &str); 15] = [
         (Signal::HUP, "SIGHUP"),
@@ -61,12 +61,15 @@ pub(super) fn signal(status: ExitStatus) -> Option<(i32, &'static str)> {
     let name = NAMES
         .iter()
         .find(|(signal, _)| signal.as_raw() == number)
-        .map_or("", |(_, name)| name);
+        .map_or_else(
+            || format!("signal {number}"),
+            |(_, name)| (*name).to_owned(),
+        );
     Some((number, name))
 }
 
 /// There are no signals here.
 #[cfg(not(unix))]
-pub(super) fn signal(_status: ExitStatus) -> Option<(i32, &'static str)> {
+pub(super) fn signal(_status: ExitStatus) -> Option<(i32, String)> {
     None
 }

@@ -174,8 +174,8 @@ pub(super) enum End {
     Panicked {
         /// What it said.
         message: String,
-        /// `file:line:column`, where known.
-        place: Option<String>,
+        /// Where, as `file:line`; empty if unknown.
+        place: String,
     },
     /// It never began: there was no session.
     NotStarted {
@@ -238,7 +238,7 @@ mod tests {
         let path = scratch.end(Task::Run);
         let end = End::Panicked {
             message: "no".to_owned(),
-            place: None,
+            place: String::new(),
         };
         super::write(&path, &end).unwrap();
         assert_eq!(super::read(&path), Some(end));

@@ -65,7 +65,8 @@ impl Settings {
         Self::from_variables(std::env::vars_os().collect())
     }
 
-    fn from_variables(variables: Vec<(OsString, OsString)>) -> Result<Self, Vec<Error>> {
+    fn from_variables(mut variables: Vec<(OsString, OsString)>) -> Result<Self, Vec<Error>> {
+        variables.sort();
         let mut errors = Vec::new();
         let mut settings = Self::default();
         for (name, value) in variables {

@@ -54,7 +54,10 @@ pub(super) fn of(
     }
     fs::write(
         report,
-        format!("{{\"device\":{:?}}}", facts.map(|facts| facts.device)),
+        format!(
+            "{{\"device\":{:?}}}",
+            facts.map_or_else(String::new, |facts| facts.device)
+        ),
     )
     .map_err(|error| Error::io(format!("cannot write {}", report.display()), error))?;
     let failure = (!ended_well || !findings.is_empty()).then(|| {
