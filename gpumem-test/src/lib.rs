@@ -24,6 +24,7 @@ pub use device::{BackingChange, DeviceMemory, MemoryInfo, Refusal};
 pub use error::{Error, OutOfMemory};
 pub use event::{Event, EventKind, EventSink, Extent, OomClass, SegmentKind};
 pub use gpu::Gpu;
+pub use gpumem_test_macros::gpu_mem_test;
 pub use harness::{TestResult, exit_code};
 pub use ids::{Address, BlockId, DeviceId, Fence, PoolId, StreamId, TextId, ThreadIndex};
 pub use ledger::{Ledger, Recording};
