@@ -6,31 +6,26 @@ use std::process::Command;
 use super::program::run;
 use super::project::Project;
 
-/// The fixture's stand-in for the attribute, and what its tests use.
-const HEAD: &str = concat!(
-    include_str!("../fixture/entry.rs"),
-    "use gpumem_test::Gpu;\nuse gpumem_test::__private::{Options, SnapshotOption};\n"
-);
+/// What a test file begins with.
+const HEAD: &str = "use gpumem_test::{Gpu, gpu_mem_test};\n";
 
+/// Whether a command succeeded, and its standard output, and what it says beside the results.
 fn said(project: &Project, command: &mut Command) -> (bool, String) {
     let output = run(command);
     let out = String::from_utf8_lossy(&output.stdout);
     let err = String::from_utf8_lossy(&output.stderr);
-    (
-        output.status.success(),
-        project.redact(&format!("{out}\n{err}")),
-    )
+    // The rest is what cargo tells of the build.
+    let notes = err.lines().filter(|line| line.starts_with("note: "));
+    let text = format!("{out}{}", notes.collect::<Vec<_>>().join("\n"));
+    (output.status.success(), project.redact(&text))
 }
 
 #[test]
 fn a_forgotten_harness_false_fails_and_says_what_to_write() {
-    let test = format!(
-        "#![deny(warnings)]\n{HEAD}\
-         const _: Option<SnapshotOption> = None;\n\
-         memory_test!(passes, Options::DEFAULT, |_: &Gpu| {{}});\n\
-         gpumem_test::main!();\n"
-    );
-    let project = Project::new("forgotten", false, &test);
+    let test = "#![deny(warnings)]\n\n\
+        #[gpumem_test::gpu_mem_test]\nfn passes() {}\n\n\
+        gpumem_test::main!();\n";
+    let project = Project::new("forgotten", false, test);
     let (passed, text) = said(&project, &mut project.test());
     assert!(!passed);
     for part in [
@@ -45,12 +40,8 @@ fn a_forgotten_harness_false_fails_and_says_what_to_write() {
 fn a_snapshot_is_made_accepted_and_compared() {
     let test = |checkpoint: &str| {
         format!(
-            "{HEAD}\
-             memory_test!(keeps, Options {{\n\
-                 snapshot: Some(SnapshotOption {{ name: None }}),\n\
-                 ..Options::DEFAULT\n\
-             }}, |gpu: &Gpu| {{ {checkpoint} }});\n\
-             gpumem_test::main!();\n"
+            "#![deny(warnings)]\n{HEAD}\n#[gpu_mem_test(snapshot)]\nfn keeps(gpu: &Gpu) {{\n    \
+             gpu.checkpoint(\"one\");{checkpoint}\n}}\n\ngpumem_test::main!();\n"
         )
     };
     let project = Project::new("snapshots", true, &test(""));
@@ -61,10 +52,7 @@ fn a_snapshot_is_made_accepted_and_compared() {
     }
 
     let (passed, text) = said(&project, &mut project.test());
-    assert!(
-        !passed,
-        "a snapshot that nobody accepted is no pass: {text}"
-    );
+    assert!(!passed, "what nobody accepted is no pass: {text}");
     assert!(pending.is_file() && !snapshot.exists(), "{text}");
     assert!(text.contains("memory__keeps.snap"), "{text}");
 
@@ -76,7 +64,7 @@ fn a_snapshot_is_made_accepted_and_compared() {
     assert!(passed, "an accepted snapshot passes: {text}");
     assert!(!pending.exists(), "what was pending is settled");
 
-    project.write("tests/memory.rs", &test("gpu.checkpoint(\"one more\");"));
+    project.write("tests/memory.rs", &test("\n    gpu.checkpoint(\"two\");"));
     let (passed, text) = said(&project, &mut project.test());
     assert!(!passed, "a changed summary fails: {text}");
     insta::assert_snapshot!("a_changed_summary_shows_its_difference", text);
@@ -87,23 +75,41 @@ fn a_snapshot_is_made_accepted_and_compared() {
     assert!(text.contains("was not compared: GPUMEM_POLICY"), "{text}");
 }
 
+/// Tests of each kind that cargo-nextest tells apart.
+const FOR_NEXTEST: &str = r#"#![deny(warnings)]
+
+use gpumem_test::gpu_mem_test;
+
+#[gpu_mem_test]
+fn passes() {
+    println!("printed by a test that passes");
+}
+
+#[gpu_mem_test]
+fn fails() {
+    println!("printed by a test that fails");
+    panic!("on purpose");
+}
+
+#[gpu_mem_test]
+fn aborts() {
+    std::process::abort();
+}
+
+#[gpu_mem_test(ignore = "a reason")]
+fn waits() {}
+
+mod deep {
+    #[gpumem_test::gpu_mem_test(policy = ["driver", "caching"])]
+    fn both() {}
+}
+
+gpumem_test::main!();
+"#;
+
 #[test]
 fn nextest_lists_and_runs_each_test() {
-    let test = format!(
-        "{HEAD}\
-         memory_test!(passes, Options::DEFAULT, |_: &Gpu| println!(\"out\"));\n\
-         memory_test!(fails, Options::DEFAULT, |_: &Gpu| panic!(\"on purpose\"));\n\
-         memory_test!(aborts, Options::DEFAULT, aborts);\n\
-         fn aborts(_: &Gpu) {{ std::process::abort() }}\n\
-         memory_test!(waits, Options {{ ignore: Some(Some(\"a reason\")), ..Options::DEFAULT }},\n\
-             |_: &Gpu| {{}});\n\
-         const _: Option<SnapshotOption> = None;\n\
-         mod deep {{ use gpumem_test::{{Gpu, __private::Options}};\n\
-         memory_test!(both, Options {{ policies: &[\"driver\", \"caching\"], ..Options::DEFAULT }},\n\
-             |_: &Gpu| {{}}); }}\n\
-         gpumem_test::main!();\n"
-    );
-    let project = Project::new("nextest", true, &test);
+    let project = Project::new("nextest", true, FOR_NEXTEST);
     if !run(&mut project.cargo(&["nextest", "--version"]))
         .status
         .success()
@@ -117,9 +123,16 @@ fn nextest_lists_and_runs_each_test() {
         "--status-level=all",
         "--failure-output=final",
     ]);
-    let (passed, text) = said(&project, &mut command);
-    assert!(!passed);
-    insta::assert_snapshot!(hide_times(&text));
+    let output = run(&mut command);
+    assert_eq!(
+        output.status.code(),
+        Some(100),
+        "nextest's own status for failures"
+    );
+    let text = project.redact(&String::from_utf8_lossy(&output.stderr));
+    // What comes before is cargo's, and an id of the run.
+    let (_, text) = text.split_once("    Starting ").expect(&text);
+    insta::assert_snapshot!(hide_times(text));
 }
 
 /// Hides nextest's times (`[   0.012s]`).

@@ -107,9 +107,9 @@ fn guarded(body: impl FnOnce() -> Result<(), String>) -> End {
 fn record_panics(task: Task) {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
-        let place = info
-            .location()
-            .map_or_else(String::new, ToString::to_string);
+        let place = info.location().map_or_else(String::new, |place| {
+            format!("{}:{}", place.file(), place.line())
+        });
         let _ = LAST_PANIC.try_with(|last| {
             if let Ok(mut last) = last.try_borrow_mut() {
                 *last = Some((words(info.payload()), place));
