@@ -2,6 +2,7 @@
 
 // A destructor or a generated name may call into rooms by these paths: keep the list complete.
 mod bytes;
+mod check;
 mod config;
 mod device;
 mod error;
@@ -11,7 +12,9 @@ mod harness;
 mod ids;
 mod ledger;
 mod policy;
+mod report;
 mod snapshot;
+mod summary;
 
 #[doc(hidden)]
 #[path = "private.rs"]
@@ -29,4 +32,8 @@ pub use ledger::{Ledger, Recording};
 pub use policy::{
     Block, BlockState, HeapMap, Origin, Policy, Request, SegmentState, Stat, Statistics,
     StatsByPool, Usage,
+};
+pub use summary::{
+    Counts, DeviceSummary, FailedRequest, Holder, Leak, Level, Moment, Others, Setting, Summary,
+    Timeline, Window,
 };
