@@ -2,6 +2,7 @@
 
 // A destructor or a generated name may call into rooms by these paths: keep the list complete.
 mod bytes;
+mod check;
 mod config;
 mod device;
 mod error;
@@ -12,7 +13,9 @@ mod ids;
 mod ledger;
 mod macros;
 mod policy;
+mod report;
 mod snapshot;
+mod summary;
 
 #[doc(hidden)]
 #[path = "private.rs"]
@@ -31,4 +34,8 @@ pub use ledger::{Ledger, Recording};
 pub use policy::{
     Block, BlockState, HeapMap, Origin, Policy, Request, SegmentState, Stat, Statistics,
     StatsByPool, Usage,
+};
+pub use summary::{
+    Counts, DeviceSummary, FailedRequest, Holder, Leak, Level, Moment, Others, Setting, Summary,
+    Timeline, Window,
 };

@@ -13,17 +13,16 @@ macro_rules! main {
     () => {
         fn main() -> ::std::process::ExitCode {
             $crate::__private::main($crate::__private::Program {
-                manifest_dir: ::std::env!("CARGO_MANIFEST_DIR"),
-                target: ::std::env!("CARGO_CRATE_NAME"),
+                crate_name: ::std::env!("CARGO_CRATE_NAME"),
+                file: ::std::file!(),
                 target_tmpdir: ::std::option_env!("CARGO_TARGET_TMPDIR"),
-                workspace_root: ::std::option_env!("INSTA_WORKSPACE_ROOT"),
             })
         }
 
         // Compiled by libtest's harness only, which must not be there.
         #[test]
         fn gpumem_test_needs_harness_false() {
-            $crate::__private::harness_forgotten(::std::env!("CARGO_CRATE_NAME"))
+            $crate::__private::harness_forgotten(::std::env!("CARGO_CRATE_NAME"), ::std::file!())
         }
     };
 }

@@ -19,6 +19,11 @@ pub fn finish<T: Outcome>(outcome: T) -> Result<(), String> {
 ///
 /// # Panics
 /// Always, with what to write in Cargo.toml.
-pub fn harness_forgotten(target: &str) -> ! {
-    panic!("{}", crate::harness::harness_forgotten(target))
+pub fn harness_forgotten(crate_name: &'static str, file: &'static str) -> ! {
+    let program = Program {
+        crate_name,
+        file,
+        target_tmpdir: None,
+    };
+    panic!("{}", crate::harness::harness_forgotten(program.target()))
 }

@@ -61,9 +61,16 @@ pub(crate) fn run(command: &mut Command) -> Output {
         .unwrap_or_else(|error| panic!("{command:?} could not be started: {error}"))
 }
 
-/// Hides process ids and times behind words, and the place of the workspace.
+/// Hides process ids, times and places of folders behind words.
 pub(crate) fn redact(text: &str) -> String {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent();
+    let target = target
+        .expect("a folder in the target folder")
+        .display()
+        .to_string();
     let workspace = workspace().display().to_string();
+    // The target folder may lie in the workspace.
+    let text = text.replace(&target, "[target]");
     let text = text.replace(&workspace, "[workspace]");
     let text = hide_number(&text, "process ", "[id]");
     let text = hide_number(&text, "thread 'main' (", "[id]");

@@ -1,7 +1,6 @@
-//! The child's side: one test's body in its session, or one comparison.
+//! The child's side: one test's body in its session.
 
 use std::cell::RefCell;
-use std::fs;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,12 +8,12 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::gpu::{Gpu, SessionConfig};
 use crate::ledger::Ledger;
-use crate::snapshot::Comparison;
 
 use super::exit_code;
+use super::messages;
 use super::plan::Case;
 use super::platform;
-use super::protocol::{self, End, Job, Task};
+use super::protocol::{self, End, Scratch};
 use super::registry::MaxLeak;
 
 thread_local! {
@@ -22,18 +21,15 @@ thread_local! {
     static LAST_PANIC: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
 }
 
-/// Does the job and writes how it ended. The process then returns from `main`, whatever threads
+/// Runs the body and writes how it ended. The process then returns from `main`, whatever threads
 /// the body left running.
-pub(super) fn run(job: &Job, case: &Case) -> ExitCode {
+pub(super) fn run(case: &Case, scratch: &Scratch) -> ExitCode {
     platform::follow_supervisor();
-    record_panics(job.task);
-    let end = match job.task {
-        Task::Run => run_body(job, case).unwrap_or_else(|error| End::NotStarted {
-            message: format!("cannot run {}: {error:?}", case.name),
-        }),
-        Task::Compare => compare(job, case),
-    };
-    match protocol::write(&job.scratch.end(job.task), &end) {
+    record_panics();
+    let end = run_body(case, scratch).unwrap_or_else(|error| End::NotStarted {
+        message: messages::no_session(case, &error),
+    });
+    match protocol::write(&scratch.end(), &end) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:?}");
@@ -42,15 +38,15 @@ pub(super) fn run(job: &Job, case: &Case) -> ExitCode {
     }
 }
 
-fn run_body(job: &Job, case: &Case) -> Result<End, Error> {
-    let ledger = Arc::new(Ledger::open(&job.scratch.ledger())?);
+fn run_body(case: &Case, scratch: &Scratch) -> Result<End, Error> {
+    let ledger = Arc::new(Ledger::open(&scratch.ledger())?);
     let gpu = Gpu::open(SessionConfig {
         device: case.device.clone(),
         policy: case.policy.clone(),
         budget: case.budget,
         ledger,
     })?;
-    protocol::write(&job.scratch.session(), &gpu.facts())?;
+    protocol::write(&scratch.session(), &gpu.facts())?;
     let runs = match case.entry.options.max_leak {
         MaxLeak::Steady => 2,
         MaxLeak::Bytes(_) => 1,
@@ -69,23 +65,6 @@ fn run_body(job: &Job, case: &Case) -> Result<End, Error> {
     Ok(end)
 }
 
-fn compare(job: &Job, case: &Case) -> End {
-    let text = match fs::read_to_string(job.scratch.summary()) {
-        Ok(text) => text,
-        Err(error) => {
-            return End::NotStarted {
-                message: format!("cannot read the summary: {error}"),
-            };
-        }
-    };
-    let name = case.snapshot.clone().unwrap_or_default();
-    let comparison = Comparison::new(name, text, case.entry.options.tolerance);
-    guarded(|| {
-        (case.entry.compare)(&comparison);
-        Ok(())
-    })
-}
-
 fn guarded(body: impl FnOnce() -> Result<(), String>) -> End {
     match panic::catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => End::Returned,
@@ -102,9 +81,8 @@ fn guarded(body: impl FnOnce() -> Result<(), String>) -> End {
     }
 }
 
-/// Keeps words and place of a panic; the usual hook prints it into the captured output. What
-/// insta panics with is printed by the supervisor, beside its difference.
-fn record_panics(task: Task) {
+/// Keeps words and place of a panic; the usual hook prints it into the captured output.
+fn record_panics() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         let place = info.location().map_or_else(String::new, |place| {
@@ -115,13 +93,12 @@ fn record_panics(task: Task) {
                 *last = Some((words(info.payload()), place));
             }
         });
-        if task == Task::Run {
-            usual(info);
-        }
+        usual(info);
     }));
 }
 
-fn words(payload: &(dyn std::any::Any + Send)) -> String {
+/// What a panic said.
+pub(super) fn words(payload: &(dyn std::any::Any + Send)) -> String {
     if let Some(text) = payload.downcast_ref::<&str>() {
         return (*text).to_owned();
     }

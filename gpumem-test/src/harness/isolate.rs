@@ -4,15 +4,15 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::Duration;
 
 use wait_timeout::ChildExt;
 
+use crate::check::Ended;
 use crate::error::Error;
 
-use super::ended::Ended;
+use super::plan::Case;
 use super::platform;
-use super::protocol::{self, End, Job};
+use super::protocol::{self, End, Job, Scratch};
 
 /// The most of a child's output that a report shows, from its end.
 const MOST_OUTPUT: u64 = 256 << 10;
@@ -34,27 +34,25 @@ pub(super) struct Isolation {
 }
 
 impl Isolation {
-    /// Runs `job` in a child and waits for its end, for at most `timeout`.
+    /// Runs a test in a child and waits for its end, for as long as its timeout allows.
     ///
     /// # Errors
     /// If the child cannot be started or its files not be made.
-    pub(super) fn run(
-        &self,
-        job: &Job,
-        environment: &[(&str, &Path)],
-        capture: bool,
-        timeout: Option<Duration>,
-    ) -> Result<Finished, Error> {
-        let output = job.scratch.output(job.task);
+    pub(super) fn run(&self, case: &Case, scratch: &Scratch) -> Result<Finished, Error> {
+        let timeout = case.entry.options.timeout;
+        let output = scratch.output();
         let mut command = Command::new(&self.executable);
         // The arguments are for the reader of a process list; the job is in the environment.
-        command.args([job.case.as_str(), "--exact", "--nocapture"]);
+        command.args([case.name.as_str(), "--exact", "--nocapture"]);
         command.stdin(Stdio::null());
-        if capture {
+        if !self.inherit_output {
             let (out, err) = capture_file(&output)?;
             command.stdout(out).stderr(err);
         }
-        command.envs(environment.iter().copied());
+        let job = Job::Run {
+            case: case.name.clone(),
+            scratch: scratch.clone(),
+        };
         job.hand_to(&mut command);
         platform::prepare(&mut command);
         let mut child = command.spawn().map_err(|error| {
@@ -81,13 +79,13 @@ impl Isolation {
                 return Err(Error::io("cannot wait for a test's process", error));
             }
         };
-        let end = protocol::read(&job.scratch.end(job.task));
+        let end = protocol::read(&scratch.end());
         Ok(Finished {
             ended: status.map_or_else(|timed_out| timed_out, |status| ended(status, end)),
-            output: if capture {
-                read_output(&output)
-            } else {
+            output: if self.inherit_output {
                 String::new()
+            } else {
+                read_output(&output)
             },
         })
     }

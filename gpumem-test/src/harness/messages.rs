@@ -6,8 +6,6 @@ use crate::bytes::Bytes;
 use crate::config::{DeviceSpec, PolicySpec};
 use crate::error::Error;
 
-use super::ended::Ended;
-use super::isolate::Finished;
 use super::plan::{Case, Mistake};
 use super::registry::TestEntry;
 use super::settings::Settings;
@@ -158,13 +156,17 @@ pub(super) fn not_compared_after_failure() -> String {
     "its snapshot was not compared, as the test did not end well".to_owned()
 }
 
-/// What a comparison found, if it found anything.
-pub(super) fn compared(finished: &Finished) -> Option<String> {
-    let what = match &finished.ended {
-        Ended::Returned => return None,
-        Ended::Panicked { message, .. } | Ended::Failed { message } => message.clone(),
-        other => format!("the comparison ended without a verdict: {other:?}"),
-    };
-    let difference = finished.output.trim_end();
-    Some(format!("{what}\n{difference}"))
+/// Why there was no session for a test.
+pub(super) fn no_session(case: &Case, error: &Error) -> String {
+    format!("cannot run {} on {}: {error:?}", case.name, case.device)
+}
+
+/// A report of what insta found different, before the report of the figures.
+pub(super) fn with_difference(difference: &str, report: &str) -> String {
+    format!("{difference}\n\n{report}")
+}
+
+/// A report that could not be written does not change the verdict.
+pub(super) fn no_json(error: &Error) -> String {
+    format!("its figures were not kept: {error:?}")
 }

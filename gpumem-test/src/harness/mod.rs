@@ -3,10 +3,10 @@
 //! `registry` is what the attribute submits, `plan` the tests that come of it with the `settings`
 //! of the environment, `runner` the command line. For each test the `supervisor` has `isolate`
 //! start this program again; what the two say to each other is in `protocol`, the child's side in
-//! `child`. `verdict` makes of what a child left a pass or a report.
+//! `child`. `verdict` makes of what a child left a pass or a report; `comparer` has insta compare.
 
 mod child;
-mod ended;
+mod comparer;
 pub mod exit_code;
 mod facts;
 mod isolate;
@@ -22,7 +22,6 @@ mod scratch;
 mod settings;
 mod supervisor;
 mod verdict;
-mod workspace;
 
 pub(crate) use messages::harness_forgotten;
 pub use outcome::TestResult;

@@ -5,17 +5,30 @@ use std::path::{Path, PathBuf};
 /// Facts that only the user's own crate can give, at its compile time.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
-    /// `CARGO_MANIFEST_DIR`.
-    pub manifest_dir: &'static str,
     /// `CARGO_CRATE_NAME`: the target, with `_` for `-`.
-    pub target: &'static str,
+    pub crate_name: &'static str,
+    /// `file!()` of the target's root.
+    pub file: &'static str,
     /// `CARGO_TARGET_TMPDIR`, which cargo sets for test targets only.
     pub target_tmpdir: Option<&'static str>,
-    /// `INSTA_WORKSPACE_ROOT`, where it was set when the program was built.
-    pub workspace_root: Option<&'static str>,
 }
 
 impl Program {
+    /// The target as cargo calls it: a file or folder of the root's path, if one has the name of
+    /// the crate but for `-` and `_`.
+    pub(crate) fn target(&self) -> &'static str {
+        self.file
+            .split(['/', '\\'])
+            .map(|part| part.strip_suffix(".rs").unwrap_or(part))
+            .find(|part| part.replace('-', "_") == self.crate_name)
+            .unwrap_or(self.crate_name)
+    }
+
+    /// The target, if `cargo test --test` runs it.
+    pub(super) fn test_target(&self) -> Option<&'static str> {
+        self.target_tmpdir.map(|_| self.target())
+    }
+
     /// `target/gpumem` of the workspace that the program was built in, or a folder for temporary
     /// files where there is no such place (a program that was copied elsewhere).
     pub(super) fn gpumem_folder(&self, executable: &Path) -> PathBuf {
@@ -39,11 +52,22 @@ mod tests {
     use std::path::Path;
 
     const PROGRAM: Program = Program {
-        manifest_dir: "/nowhere",
-        target: "program",
+        crate_name: "my_memory",
+        file: "tests/my-memory.rs",
         target_tmpdir: None,
-        workspace_root: None,
     };
+
+    #[test]
+    fn the_target_is_called_as_its_file_or_folder() {
+        for (file, target) in [
+            ("tests/my-memory.rs", "my-memory"),
+            ("tests\\my-memory\\main.rs", "my-memory"),
+            ("tests/my_memory.rs", "my_memory"),
+            ("tests/other.rs", "my_memory"),
+        ] {
+            assert_eq!(Program { file, ..PROGRAM }.target(), target);
+        }
+    }
 
     #[test]
     fn reports_lie_in_the_target_folder_of_the_executable() {

@@ -1,4 +1,5 @@
-//! What a supervisor and its child tell each other: a job in the environment, files in a folder.
+//! What a supervisor and its children tell each other: a job in the environment, files in a
+//! folder.
 //!
 //! | file in the scratch folder | written by | holds |
 //! |---|---|---|
@@ -6,8 +7,6 @@
 //! | `session.json` | child, once the session is open | what the session turned out to be |
 //! | `end.json` | child, last | how the body ended |
 //! | `output.txt` | child | standard output and error |
-//! | `summary.txt` | supervisor | the text that a comparing child compares |
-//! | `compared.json`, `compared.txt` | comparing child | how that ended, and what insta printed |
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,30 +29,23 @@ pub(super) fn is_ours(variable: &str) -> bool {
 }
 
 /// What a child is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Task {
-    /// Run the body of the test.
-    Run,
-    /// Compare the summary's text with the accepted snapshot.
-    Compare,
-}
-
-/// The work of a child.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Job {
-    /// What to do.
-    pub(super) task: Task,
-    /// The name of the case.
-    pub(super) case: String,
-    /// Where its files are.
-    pub(super) scratch: Scratch,
+pub(super) enum Job {
+    /// Run the body of a test.
+    Run {
+        /// The test's name.
+        case: String,
+        /// Where its files are.
+        scratch: Scratch,
+    },
+    /// Compare summaries with accepted snapshots, as ordered on standard input.
+    Compare,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Order {
-    task: Task,
-    case: String,
+    /// The test to run; none to compare.
+    case: Option<String>,
     /// The supervisor. A process further down inherits the environment, but is not the child.
     parent: u32,
     depth: u32,
@@ -70,18 +62,19 @@ impl Job {
         };
         if order.depth > DEEPEST {
             return Err(Error::configuration(format!(
-                "test `{}` starts itself again and again: its body must not run this program",
-                order.case
+                "this program runs itself {DEEPEST} times over: no test may run its own program"
             )));
         }
         if !is_child_of(order.parent) {
             return Ok(None);
         }
+        let Some(case) = order.case else {
+            return Ok(Some(Self::Compare));
+        };
         let folder = std::env::var_os(SCRATCH)
             .ok_or_else(|| Error::configuration(format!("{JOB} is set and {SCRATCH} is not")))?;
-        Ok(Some(Self {
-            task: order.task,
-            case: order.case,
+        Ok(Some(Self::Run {
+            case,
             scratch: Scratch(folder.into()),
         }))
     }
@@ -92,16 +85,22 @@ impl Job {
             .ok()
             .flatten()
             .map_or(0, |order| order.depth);
+        let case = match self {
+            Self::Run { case, scratch } => {
+                command.env(SCRATCH, &scratch.0);
+                Some(case.clone())
+            }
+            Self::Compare => None,
+        };
         let order = Order {
-            task: self.task,
-            case: self.case.clone(),
+            case,
             parent: std::process::id(),
             depth: depth + 1,
         };
         let text = serde_json::to_string(&order).unwrap_or_else(|error| {
             unreachable!("strings and numbers always make JSON: {error}");
         });
-        command.env(JOB, text).env(SCRATCH, &self.scratch.0);
+        command.env(JOB, text);
     }
 }
 
@@ -140,26 +139,16 @@ impl Scratch {
         self.0.join("session.json")
     }
 
-    pub(super) fn end(&self, task: Task) -> PathBuf {
-        self.0.join(match task {
-            Task::Run => "end.json",
-            Task::Compare => "compared.json",
-        })
+    pub(super) fn end(&self) -> PathBuf {
+        self.0.join("end.json")
     }
 
-    pub(super) fn output(&self, task: Task) -> PathBuf {
-        self.0.join(match task {
-            Task::Run => "output.txt",
-            Task::Compare => "compared.txt",
-        })
-    }
-
-    pub(super) fn summary(&self) -> PathBuf {
-        self.0.join("summary.txt")
+    pub(super) fn output(&self) -> PathBuf {
+        self.0.join("output.txt")
     }
 }
 
-/// How a child's work ended, in its own words.
+/// How the body of a test ended, in the child's words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "snake_case")]
 pub(super) enum End {
@@ -202,13 +191,12 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{End, Job, Scratch, Task};
+    use super::{End, Job, Scratch};
     use std::process::Command;
 
     #[test]
     fn a_job_names_its_supervisor() {
-        let job = Job {
-            task: Task::Run,
+        let job = Job::Run {
             case: "a::b".to_owned(),
             scratch: Scratch("folder".into()),
         };
@@ -234,8 +222,7 @@ mod tests {
     fn half_an_end_is_none() {
         let folder = std::env::temp_dir().join(format!("gpumem-protocol-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let scratch = Scratch(folder.clone());
-        let path = scratch.end(Task::Run);
+        let path = Scratch(folder.clone()).end();
         let end = End::Panicked {
             message: "no".to_owned(),
             place: String::new(),

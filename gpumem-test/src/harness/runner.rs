@@ -1,6 +1,5 @@
 //! The command line: libtest's, by libtest-mimic.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
@@ -8,6 +7,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use crate::error::Error;
 
+use super::comparer::{self, Comparer};
 use super::isolate::Isolation;
 use super::plan::{Case, Mistake, Plan};
 use super::program::Program;
@@ -16,7 +16,6 @@ use super::registry::{self, TestEntry};
 use super::scratch::ScratchRoot;
 use super::settings::Settings;
 use super::supervisor::Supervisor;
-use super::workspace::WorkspaceRoot;
 use super::{child, exit_code, messages};
 
 /// What [`main!`](crate::main) calls: supervises the tests of the program, or is the child of a
@@ -35,11 +34,18 @@ pub fn main(program: Program) -> ExitCode {
         Ok(prepared) => prepared,
         Err((settings, tests)) => return not_started(&settings, &tests),
     };
-    if let Some(job) = job {
-        return match plan.cases.iter().find(|case| case.name == job.case) {
-            Some(case) => child::run(&job, case),
-            None => not_started(&[messages::no_such_case(&job.case)], &[]),
-        };
+    match job {
+        Some(Job::Compare) => return comparer::serve(&plan),
+        Some(Job::Run {
+            case: name,
+            scratch,
+        }) => {
+            return match plan.cases.iter().find(|case| case.name == name) {
+                Some(case) => child::run(case, &scratch),
+                None => not_started(&[messages::no_such_case(&name)], &[]),
+            };
+        }
+        None => {}
     }
     match supervise(program, &arguments, settings, plan) {
         Ok(code) => code,
@@ -84,14 +90,14 @@ fn supervise(
     let gpumem = program.gpumem_folder(&executable);
     let supervisor = Arc::new(Supervisor {
         scratch: ScratchRoot::create(&gpumem)?,
-        reports: reports(&gpumem, &program),
+        reports: gpumem.join(program.crate_name),
+        comparer: Comparer::new(executable.clone()),
         isolation: Isolation {
             executable,
             inherit_output: arguments.nocapture,
         },
         program,
         settings,
-        workspace: WorkspaceRoot::default(),
         notes: Mutex::default(),
         show_output: arguments.show_output,
     });
@@ -114,10 +120,6 @@ fn supervise(
     } else {
         exit_code::PASSED
     }))
-}
-
-fn reports(gpumem: &std::path::Path, program: &Program) -> PathBuf {
-    gpumem.join(program.target)
 }
 
 fn listed(case: &Case) -> Trial {

@@ -1,21 +1,19 @@
 //! The supervisor's side: starts one test's child, reads what it left, judges, reports.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use crate::error::Error;
 use crate::ledger::Ledger;
 
-use super::isolate::{Finished, Isolation};
+use super::comparer::Comparer;
+use super::isolate::Isolation;
 use super::messages;
 use super::plan::Case;
 use super::program::Program;
-use super::protocol::{Job, Task};
-use super::scratch::{CaseFolder, ScratchRoot};
+use super::scratch::ScratchRoot;
 use super::settings::Settings;
-use super::verdict::{self, Verdict};
-use super::workspace::WorkspaceRoot;
+use super::verdict::{self, Left, Verdict};
 
 /// What the tests of one process share.
 pub(super) struct Supervisor {
@@ -25,7 +23,7 @@ pub(super) struct Supervisor {
     pub(super) scratch: ScratchRoot,
     /// Where reports lie: `target/gpumem/<target>`.
     pub(super) reports: PathBuf,
-    pub(super) workspace: WorkspaceRoot,
+    pub(super) comparer: Comparer,
     /// Sentences to print after the results.
     pub(super) notes: Mutex<Vec<String>>,
     /// Whether the output of tests that passed is printed too.
@@ -65,35 +63,15 @@ impl Supervisor {
     fn examine(&self, case: &Case) -> Result<Verdict, Error> {
         let folder = self.scratch.folder(case)?;
         let ledger = Ledger::create(&folder.ledger(), self.settings.ledger_events)?;
-        let job = job(Task::Run, case, &folder);
-        let capture = !self.isolation.inherit_output;
-        let timeout = case.entry.options.timeout;
-        let finished = self.isolation.run(&job, &[], capture, timeout)?;
-        let report = self.reports.join(format!("{}.json", case.file_name()));
-        let compare = |text: &str| self.compare(case, &folder, text);
-        verdict::of(case, &ledger.read(), &folder, finished, &report, compare)
-    }
-
-    /// Compares a summary with the accepted one, in a process of its own: insta prints the
-    /// difference on standard output, which is only captured there.
-    fn compare(&self, case: &Case, folder: &CaseFolder, text: &str) -> Result<Finished, Error> {
-        let summary = folder.summary();
-        fs::write(&summary, text)
-            .map_err(|error| Error::io(format!("cannot write {}", summary.display()), error))?;
-        let root = self.workspace.find(&self.program);
-        let environment: Vec<(&str, &Path)> = root
-            .map(|root| ("INSTA_WORKSPACE_ROOT", root))
-            .into_iter()
-            .collect();
-        let job = job(Task::Compare, case, folder);
-        self.isolation.run(&job, &environment, true, None)
-    }
-}
-
-fn job(task: Task, case: &Case, folder: &CaseFolder) -> Job {
-    Job {
-        task,
-        case: case.name.clone(),
-        scratch: (**folder).clone(),
+        let finished = self.isolation.run(case, &folder)?;
+        let left = Left {
+            case,
+            recording: ledger.read(),
+            facts: super::protocol::read(&folder.session()),
+            finished,
+        };
+        let json = self.reports.join(format!("{}.json", case.file_name()));
+        let compare = |text: &str| self.comparer.compare(case, text);
+        verdict::of(left, self.program.test_target(), &json, compare)
     }
 }

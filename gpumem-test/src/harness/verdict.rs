@@ -3,16 +3,30 @@
 use std::fs;
 use std::path::Path;
 
+use crate::check::{self, Bounds, Ended};
 use crate::error::Error;
-use crate::event::EventKind;
 use crate::gpu::SessionFacts;
 use crate::ledger::Recording;
+use crate::report::{self, Judged, Next};
+use crate::snapshot;
+use crate::summary::{About, Summary};
 
-use super::ended::Ended;
+use super::facts;
 use super::isolate::Finished;
 use super::messages;
 use super::plan::Case;
-use super::protocol::{self, Scratch};
+
+/// What a child left.
+pub(super) struct Left<'a> {
+    /// The test.
+    pub(super) case: &'a Case,
+    /// What happened in it.
+    pub(super) recording: Recording,
+    /// What the session was; none if it was never open.
+    pub(super) facts: Option<SessionFacts>,
+    /// How it ended.
+    pub(super) finished: Finished,
+}
 
 /// The verdict on one test.
 pub(super) struct Verdict {
@@ -24,66 +38,102 @@ pub(super) struct Verdict {
     pub(super) notes: Vec<String>,
 }
 
-/// Judges one test and writes its JSON report to `report`.
+/// Judges one test, compares its summary by `compare`, and writes its figures to `json`.
+///
+/// # Errors
+/// If the comparison could not be made.
 pub(super) fn of(
-    case: &Case,
-    recording: &Recording,
-    scratch: &Scratch,
-    finished: Finished,
-    report: &Path,
-    compare: impl Fn(&str) -> Result<Finished, Error>,
+    left: Left<'_>,
+    target: Option<&str>,
+    json: &Path,
+    compare: impl Fn(&str) -> Result<Option<String>, Error>,
 ) -> Result<Verdict, Error> {
-    let facts: Option<SessionFacts> = protocol::read(&scratch.session());
-    let ended_well = is_expected(case, recording, &finished.ended);
-    let mut findings = Vec::new();
+    let case = left.case;
+    let Finished { ended, output } = left.finished;
+    let bounds = Bounds::from(&case.entry.options);
+    let summary = Summary::of(&left.recording, &about(case, left.facts));
+    let findings = check::judge(&summary, &bounds);
     let mut notes = Vec::new();
-    let text = format!(
-        "policy {}\nevents {}\n",
-        case.policy,
-        recording.events.len()
-    );
+    let mut difference = None;
     if case.snapshot.is_some() {
         match &case.incomparable {
             Some(why) => notes.push(why.clone()),
-            None if ended_well => findings.extend(messages::compared(&compare(&text)?)),
+            None if is_comparable(&ended, &bounds, &summary) => {
+                difference = compare(&snapshot::text(&summary))?;
+            }
             None => notes.push(messages::not_compared_after_failure()),
         }
     }
-    if let Some(folder) = report.parent() {
-        let _ = fs::create_dir_all(folder);
+    let judged = Judged {
+        summary: &summary,
+        bounds: &bounds,
+        findings: &findings,
+        ended: &ended,
+        snapshot_changed: difference.is_some(),
+    };
+    let written = keep(json, &report::json(&judged));
+    if let Err(error) = &written {
+        notes.push(messages::no_json(error));
     }
-    fs::write(
-        report,
-        format!(
-            "{{\"device\":{:?}}}",
-            facts.map_or_else(String::new, |facts| facts.device)
-        ),
-    )
-    .map_err(|error| Error::io(format!("cannot write {}", report.display()), error))?;
-    let failure = (!ended_well || !findings.is_empty()).then(|| {
-        format!(
-            "{:?}\n{}\nevents so far: {}\n{}",
-            finished.ended,
-            findings.join("\n"),
-            recording.events.len(),
-            finished.output
-        )
+    let passed = check::is_accepted(&ended, &bounds, &findings) && difference.is_none();
+    let failure = (!passed).then(|| {
+        let next = Next {
+            target,
+            test: &case.name,
+            json: written.is_ok().then_some(json),
+        };
+        let report = report::failure(&judged, &output, &next);
+        match &difference {
+            Some(difference) => messages::with_difference(difference, &report),
+            None => report,
+        }
     });
     Ok(Verdict {
         failure,
-        output: finished.output,
+        output,
         notes,
     })
 }
 
-/// Whether the body may end so: with `should_oom` an out-of-memory may end it, short of a crash.
-fn is_expected(case: &Case, recording: &Recording, ended: &Ended) -> bool {
-    match ended {
-        Ended::Returned => true,
-        Ended::Failed { .. } | Ended::Panicked { .. } => {
-            let is_oom = |kind| matches!(kind, EventKind::OutOfMemory { .. });
-            case.entry.options.should_oom && recording.events.iter().any(|event| is_oom(event.kind))
+/// A session that was never open is described by what it was to be.
+fn about(case: &Case, facts: Option<SessionFacts>) -> About {
+    let facts = facts.unwrap_or_else(|| {
+        let device_total = facts::total_bytes(&case.device).unwrap_or_default();
+        SessionFacts {
+            settings: Vec::new(),
+            device: case.device.to_string(),
+            device_total,
+            budget: case.budget.map(|budget| budget.on(device_total)),
         }
-        Ended::Exited { .. } | Ended::Signalled { .. } | Ended::TimedOut { .. } => false,
+    });
+    About {
+        test: case.name.clone(),
+        policy: case.policy.clone(),
+        settings: facts.settings,
+        device: facts.device,
+        device_named: case.device_named,
+        device_total: facts.device_total,
+        budget: facts.budget,
     }
+}
+
+/// Whether the figures are those of the whole test.
+fn is_comparable(ended: &Ended, bounds: &Bounds, summary: &Summary) -> bool {
+    let by_its_oom = bounds.should_oom && summary.out_of_memories() > 0;
+    let ended_well = match ended {
+        Ended::Returned => true,
+        Ended::Failed { .. } | Ended::Panicked { .. } => by_its_oom,
+        Ended::Exited { .. } | Ended::Signalled { .. } | Ended::TimedOut { .. } => false,
+    };
+    ended_well && summary.lost == 0
+}
+
+fn keep(path: &Path, text: &str) -> Result<(), Error> {
+    let write = || {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(path, text)
+    };
+    write().map_err(|error| Error::io(format!("cannot write {}", path.display()), error))
 }

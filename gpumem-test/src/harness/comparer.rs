@@ -1,0 +1,188 @@
+//! The process that compares summaries with accepted snapshots.
+//!
+//! insta prints its difference on standard output, which a process can only capture of another.
+//! One such process serves all tests of a supervisor, so that insta asks cargo for the workspace
+//! once. It reads orders from its standard input, one a line, and writes what insta prints and,
+//! after a mark, the answer; when its input ends, so does it.
+
+use std::io::{BufRead, BufReader, PipeReader, Write};
+use std::panic::{self, AssertUnwindSafe};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::snapshot::Comparison;
+
+use super::child::words;
+use super::exit_code;
+use super::plan::{Case, Plan};
+use super::protocol::Job;
+
+/// What no snapshot prints at the start of a line.
+const MARK: &str = "\u{1}gpumem compared ";
+
+#[derive(Serialize, Deserialize)]
+struct Order {
+    case: String,
+    text: String,
+}
+
+/// How a comparison ended: `None` for equal, or what insta's assertion said.
+#[derive(Serialize, Deserialize)]
+struct Answer {
+    difference: Option<String>,
+}
+
+/// The supervisor's end. The process starts with the first comparison.
+pub(super) struct Comparer {
+    executable: PathBuf,
+    process: Mutex<Option<Process>>,
+}
+
+struct Process {
+    child: Child,
+    orders: ChildStdin,
+    answers: BufReader<PipeReader>,
+}
+
+impl Comparer {
+    pub(super) fn new(executable: PathBuf) -> Self {
+        Self {
+            executable,
+            process: Mutex::new(None),
+        }
+    }
+
+    /// Compares `text` with the accepted snapshot of `case`; what differs comes back in insta's
+    /// words.
+    ///
+    /// # Errors
+    /// If the process cannot be started, or ended before its answer.
+    pub(super) fn compare(&self, case: &Case, text: &str) -> Result<Option<String>, Error> {
+        let mut process = self
+            .process
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        // Taken out, so that a process that failed is not asked again.
+        let mut running = match process.take() {
+            Some(running) => running,
+            None => Process::start(&self.executable)?,
+        };
+        let difference = running.ask(&Order {
+            case: case.name.clone(),
+            text: text.to_owned(),
+        })?;
+        *process = Some(running);
+        Ok(difference)
+    }
+}
+
+impl Process {
+    fn start(executable: &PathBuf) -> Result<Self, Error> {
+        let cannot = |error| Error::io("cannot start the process that compares snapshots", error);
+        let (answers, out) = std::io::pipe().map_err(cannot)?;
+        let mut command = Command::new(executable);
+        // Both streams into one pipe, so that insta's lines keep their order.
+        command
+            .stdin(Stdio::piped())
+            .stderr(out.try_clone().map_err(cannot)?)
+            .stdout(out);
+        Job::Compare.hand_to(&mut command);
+        let mut child = command.spawn().map_err(cannot)?;
+        let orders = child
+            .stdin
+            .take()
+            .unwrap_or_else(|| unreachable!("the input was asked to be a pipe"));
+        Ok(Self {
+            child,
+            orders,
+            answers: BufReader::new(answers),
+        })
+    }
+
+    fn ask(&mut self, order: &Order) -> Result<Option<String>, Error> {
+        let printed = self.exchange(order).map_err(|error| {
+            Error::io("cannot talk to the process that compares snapshots", error)
+        })?;
+        let (printed, answer) = match printed {
+            Ok(answered) => answered,
+            Err(printed) => {
+                let printed = printed.trim_end();
+                let status = self
+                    .child
+                    .wait()
+                    .map_or_else(|error| error.to_string(), |status| status.to_string());
+                return Err(Error::recording(format!(
+                    "the process that compares snapshots ended without an answer ({status})\n{printed}"
+                )));
+            }
+        };
+        let printed = printed.trim_end();
+        Ok(answer.difference.map(|said| match printed {
+            "" => said,
+            printed => printed.to_owned(),
+        }))
+    }
+
+    /// What was printed, and the answer; only what was printed if the process ended.
+    fn exchange(&mut self, order: &Order) -> std::io::Result<Result<(String, Answer), String>> {
+        let mut line = serde_json::to_vec(order)?;
+        line.push(b'\n');
+        self.orders.write_all(&line)?;
+        self.orders.flush()?;
+        let mut printed = String::new();
+        let mut line = Vec::new();
+        while self.answers.read_until(b'\n', &mut line)? > 0 {
+            let text = String::from_utf8_lossy(&line);
+            if let Some((before, answer)) = text.split_once(MARK) {
+                printed.push_str(before);
+                return Ok(Ok((printed, serde_json::from_str(answer)?)));
+            }
+            printed.push_str(&text);
+            line.clear();
+        }
+        Ok(Err(printed))
+    }
+}
+
+/// The process's side: answers until its input ends.
+pub(super) fn serve(plan: &Plan) -> ExitCode {
+    // What insta panics with is the answer.
+    panic::set_hook(Box::new(|_| {}));
+    for line in std::io::stdin().lock().lines() {
+        let order = line.ok().and_then(|line| serde_json::from_str(&line).ok());
+        let Some(order) = order else {
+            return ExitCode::from(exit_code::NOT_STARTED);
+        };
+        let answer = answer(plan, &order);
+        let answer = serde_json::to_string(&answer).unwrap_or_default();
+        let mut out = std::io::stdout().lock();
+        if writeln!(out, "{MARK}{answer}")
+            .and_then(|()| out.flush())
+            .is_err()
+        {
+            return ExitCode::from(exit_code::NOT_STARTED);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn answer(plan: &Plan, order: &Order) -> Answer {
+    let Some(case) = plan.cases.iter().find(|case| case.name == order.case) else {
+        return Answer {
+            difference: Some(format!("this program has no test `{}`", order.case)),
+        };
+    };
+    let name = case.snapshot.clone().unwrap_or_default();
+    let tolerance = case.entry.options.tolerance;
+    let compared = panic::catch_unwind(AssertUnwindSafe(|| {
+        let comparison = Comparison::new(name, order.text.clone(), tolerance);
+        (case.entry.compare)(&comparison);
+    }));
+    Answer {
+        difference: compared.err().map(|payload| words(payload.as_ref())),
+    }
+}
