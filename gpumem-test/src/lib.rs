@@ -9,6 +9,10 @@ mod ids;
 mod policy;
 
 pub use bytes::Bytes;
+pub use device::sim::{
+    DeviceProfile, HostFunction, PageHandle, PoolFigures, ProfileSource, ReusePolicy, SimDevice,
+    StreamKind,
+};
 pub use device::{BackingChange, DeviceMemory, MemoryInfo, Refusal};
 pub use error::{Error, OutOfMemory};
 pub use event::{Event, EventKind, EventSink, Extent, OomClass, SegmentKind};
