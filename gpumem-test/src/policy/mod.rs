@@ -4,6 +4,7 @@
 //! that one policy runs on the real card, on the simulated one and over a recording. No clock, no
 //! globals, no input or output. What happens is told to an [`EventSink`].
 
+pub(crate) mod oom;
 pub(crate) mod statistics;
 
 use crate::device::DeviceMemory;
