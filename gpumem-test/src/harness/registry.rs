@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use crate::check::Bounds;
 use crate::config::Budget;
 use crate::gpu::Gpu;
 use crate::snapshot::Comparison;
@@ -93,6 +94,28 @@ impl Options {
         timeout: None,
         ignore: None,
     };
+}
+
+impl From<&Options> for Bounds {
+    fn from(options: &Options) -> Self {
+        let (max_leak, steady) = match options.max_leak {
+            MaxLeak::Bytes(bytes) => (bytes, false),
+            MaxLeak::Steady => (0, true),
+        };
+        Self {
+            max_allocated: options.max_allocated,
+            max_reserved: options.max_reserved,
+            max_fragmentation: options.max_fragmentation,
+            max_slack: options.max_slack,
+            max_waste: options.max_waste,
+            max_leak,
+            steady,
+            max_allocations: options.max_allocations,
+            max_device_allocations: options.max_device_allocations,
+            should_oom: options.should_oom,
+            allow_oom: options.allow_oom,
+        }
+    }
 }
 
 /// What may stay allocated after the test.

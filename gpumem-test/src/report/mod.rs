@@ -1,0 +1,45 @@
+//! What people and programs read about a test.
+//!
+//! `messages.rs` holds all wording, `terminal.rs` arranges it into the report of a failed test,
+//! `json.rs` writes the summary for programs. The room computes no figure.
+
+mod json;
+mod messages;
+mod sparkline;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use crate::check::{Bounds, Ended, Finding};
+use crate::summary::Summary;
+
+pub(crate) use json::json;
+pub(crate) use terminal::failure;
+
+/// A test that ran, judged.
+#[derive(Clone, Copy)]
+pub(crate) struct Judged<'a> {
+    /// Its figures.
+    pub(crate) summary: &'a Summary,
+    /// What it allows.
+    pub(crate) bounds: &'a Bounds,
+    /// What it broke of that.
+    pub(crate) findings: &'a [Finding],
+    /// How its body ended.
+    pub(crate) ended: &'a Ended,
+    /// Whether the accepted snapshot differs, and a new one waits for review.
+    pub(crate) snapshot_changed: bool,
+}
+
+/// What the reader of a failure can do next.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Next<'a> {
+    /// The test target, as `cargo test --test NAME` wants it; none if the tests are no such target.
+    pub(crate) target: Option<&'a str>,
+    /// The full name of the test.
+    pub(crate) test: &'a str,
+    /// The file that [`json`] was written to.
+    pub(crate) json: Option<&'a Path>,
+}

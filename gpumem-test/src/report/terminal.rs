@@ -1,0 +1,200 @@
+//! The report of a failed test.
+
+use crate::bytes::Bytes;
+use crate::check::{self, Bound, Finding, Place};
+use crate::summary::{DeviceSummary, Moment};
+
+use super::messages;
+use super::sparkline::sparkline;
+use super::{Judged, Next};
+
+/// Failed requests that are explained; the others are counted.
+const EXPLAINED: usize = 3;
+
+/// What a failed test broke, how it ended, and what to do next. Ends with a line break.
+///
+/// `output` is what the test printed.
+pub(crate) fn failure(judged: &Judged<'_>, output: &str, next: &Next<'_>) -> String {
+    let mut report = Report {
+        judged,
+        text: String::new(),
+        shown: Vec::new(),
+    };
+    report.ended();
+    for finding in judged.findings {
+        report.finding(finding);
+    }
+    if judged.snapshot_changed {
+        report.gap();
+        report.line(0, messages::SNAPSHOT);
+    } else if judged.findings.is_empty() {
+        report.moments_of_interest();
+    }
+    report.setup();
+    report.output(output);
+    report.next(next);
+    report.text
+}
+
+struct Report<'a> {
+    judged: &'a Judged<'a>,
+    text: String,
+    /// The moments that have been shown: device and event.
+    shown: Vec<(usize, u64)>,
+}
+
+impl Report<'_> {
+    fn line(&mut self, indent: usize, text: &str) {
+        for line in text.lines() {
+            self.text.extend(std::iter::repeat_n(' ', indent));
+            self.text.push_str(line);
+            self.text.push('\n');
+        }
+    }
+
+    fn gap(&mut self) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+    }
+
+    fn ended(&mut self) {
+        if let Some(text) = messages::ended(self.judged.ended) {
+            self.line(0, &text);
+            if !matches!(self.judged.ended, check::Ended::Failed { .. }) {
+                self.line(2, messages::SO_FAR);
+            }
+        }
+    }
+
+    fn finding(&mut self, finding: &Finding) {
+        let (summary, bounds) = (self.judged.summary, self.judged.bounds);
+        self.gap();
+        self.line(0, &messages::finding(finding, summary, bounds));
+        match (finding.bound, finding.place) {
+            (Bound::OutOfMemory, _) => self.failed_requests(finding.device),
+            (Bound::Misuse, _) => {
+                for message in &summary.misuse {
+                    self.line(2, message);
+                }
+            }
+            (_, Place::End) => {
+                let device = summary.devices.get(finding.device);
+                if let Some(leak) = device.and_then(|device| check::leak(device, bounds.steady)) {
+                    self.line(2, &messages::leak(leak));
+                    for holder in messages::holders(&leak.holders, &leak.others) {
+                        self.line(4, &holder);
+                    }
+                }
+            }
+            _ => {
+                if let Some(moment) = finding.moment(summary) {
+                    self.moment(finding.device, moment);
+                }
+            }
+        }
+        if let Some(help) = messages::help(finding, summary) {
+            self.line(2, &format!("help: {help}"));
+        }
+    }
+
+    fn failed_requests(&mut self, device: usize) {
+        let summary = self.judged.summary;
+        let Some(requests) = summary.devices.get(device).map(|d| &d.out_of_memories) else {
+            return;
+        };
+        for request in requests.iter().take(EXPLAINED) {
+            self.line(2, &messages::failed_request(request));
+            self.line(2, &messages::explanation(request, summary));
+            self.moment(device, &request.at);
+        }
+        if requests.len() > EXPLAINED {
+            self.line(2, &messages::more_failed(requests.len() - EXPLAINED));
+        }
+    }
+
+    fn moment(&mut self, device: usize, moment: &Moment) {
+        if self.shown.contains(&(device, moment.event)) {
+            self.line(2, &messages::same_moment(moment));
+            return;
+        }
+        self.shown.push((device, moment.event));
+        self.line(2, &messages::moment(moment, self.judged.summary.events));
+        for holder in messages::holders(&moment.holders, &moment.others) {
+            self.line(4, &holder);
+        }
+        self.line(2, &messages::heap(moment));
+    }
+
+    /// A test that ended badly and broke nothing: what it held at its peak, and why requests failed.
+    fn moments_of_interest(&mut self) {
+        let summary = self.judged.summary;
+        for (index, device) in summary.devices.iter().enumerate() {
+            if device.at_allocated_peak.event > 0 {
+                self.gap();
+                self.line(0, &messages::peak(device.allocated.peak));
+                self.moment(index, &device.at_allocated_peak);
+            }
+            if !device.out_of_memories.is_empty() {
+                self.gap();
+                self.line(0, messages::FAILED);
+                self.failed_requests(index);
+            }
+        }
+    }
+
+    fn setup(&mut self) {
+        let summary = self.judged.summary;
+        self.gap();
+        self.line(0, &messages::course(summary.events));
+        for device in &summary.devices {
+            if summary.devices.len() > 1 {
+                self.line(2, &messages::device(device.device));
+            }
+            self.course(device);
+        }
+        self.line(2, &messages::setup(summary));
+        for line in messages::settings(summary) {
+            self.line(4, &line);
+        }
+        for device in &summary.devices {
+            if !device.timing.is_empty() {
+                self.line(2, &messages::timing(&device.timing));
+            }
+        }
+    }
+
+    fn course(&mut self, device: &DeviceSummary) {
+        // One scale for both, so that the gap between them is the slack.
+        let highest = device.reserved.peak.max(device.allocated.peak);
+        let rows: [(&str, &[Bytes], _); 2] = [
+            ("allocated", &device.timeline.allocated, device.allocated),
+            ("reserved ", &device.timeline.reserved, device.reserved),
+        ];
+        for (name, values, level) in rows {
+            let bars = sparkline(values, highest);
+            let words = messages::level(level.peak, level.end);
+            self.line(2, &format!("{name}  {bars}  {words}"));
+        }
+    }
+
+    fn output(&mut self, output: &str) {
+        let output = output.trim_end();
+        if !output.is_empty() {
+            self.gap();
+            self.line(0, messages::OUTPUT);
+            self.line(2, output);
+        }
+    }
+
+    fn next(&mut self, next: &Next<'_>) {
+        self.gap();
+        self.line(0, &messages::run_alone(next.target, next.test));
+        if self.judged.snapshot_changed {
+            self.line(0, messages::ACCEPT);
+        }
+        if let Some(path) = next.json {
+            self.line(0, &messages::figures(path));
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! The two passes over the events.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use crate::bytes::Bytes;
+use crate::config::PolicyKind;
+use crate::event::{Event, EventKind};
+use crate::ids::{DeviceId, StreamId, TextId};
+use crate::ledger::Recording;
+
+use super::heap::{Heap, Levels};
+use super::leak::{self, Threads};
+use super::timeline::Course;
+use super::{
+    About, Counts, DeviceSummary, FailedRequest, Leak, Level, Moment, Setting, Summary, Window,
+};
+
+/// The figures that another run may change when frees of several streams overlap.
+const TIMING: [&str; 8] = [
+    "active",
+    "reserved",
+    "device_allocations",
+    "device_frees",
+    "retries",
+    "fragmentation",
+    "slack",
+    "largest_free",
+];
+
+pub(super) fn fold(recording: &Recording, about: &About) -> Summary {
+    let events = &recording.events[..end_of_test(&recording.events)];
+    let mut ids = vec![DeviceId::default()];
+    ids.extend(
+        events
+            .iter()
+            .filter(|event| !is_mark(&event.kind))
+            .map(|event| event.device),
+    );
+    ids.sort_unstable();
+    ids.dedup();
+    let checkpoints = checkpoint_names(recording, events);
+    let devices = ids
+        .into_iter()
+        .map(|device| {
+            let view = View {
+                recording,
+                events,
+                device,
+                kind: about.policy.kind,
+                checkpoints: &checkpoints,
+            };
+            let course = view.count();
+            view.look(course)
+        })
+        .collect();
+    Summary {
+        test: about.test.clone(),
+        policy: about.policy.to_string(),
+        settings: about
+            .settings
+            .iter()
+            .map(|(name, value)| Setting {
+                name: name.clone(),
+                value: value.clone(),
+            })
+            .collect(),
+        device: about.device.clone(),
+        device_named: about.device_named,
+        device_total: Bytes::new(about.device_total),
+        budget: about.budget.map(Bytes::new),
+        events: events.len() as u64,
+        lost: recording.lost,
+        runs: events
+            .iter()
+            .filter(|event| matches!(event.kind, EventKind::RunEnd { .. }))
+            .count() as u32,
+        misuse: misuse(recording),
+        devices,
+    }
+}
+
+/// How many events belong to the test: all up to the last end of a run, unless a later run was cut
+/// short.
+fn end_of_test(events: &[Event]) -> usize {
+    let last = events.iter().rposition(|event| {
+        matches!(
+            event.kind,
+            EventKind::RunBegin { .. } | EventKind::RunEnd { .. }
+        )
+    });
+    match last {
+        Some(index) if matches!(events[index].kind, EventKind::RunEnd { .. }) => index + 1,
+        _ => events.len(),
+    }
+}
+
+/// Misuse is told even when it came after the test, as by a buffer that outlived it.
+fn misuse(recording: &Recording) -> Vec<String> {
+    recording
+        .events
+        .iter()
+        .filter_map(|event| match event.kind {
+            EventKind::Misuse { message } => Some((event.site, message)),
+            _ => None,
+        })
+        .map(|(site, message)| {
+            let message = recording.text(message);
+            match recording.text(site) {
+                "" => message.to_owned(),
+                site => format!("{message} ({site})"),
+            }
+        })
+        .collect()
+}
+
+/// The name of each checkpoint by the index of its event; the second `x` is `x#2`.
+fn checkpoint_names(recording: &Recording, events: &[Event]) -> BTreeMap<usize, Rc<str>> {
+    let mut seen: HashMap<TextId, u32> = HashMap::new();
+    let mut names = BTreeMap::new();
+    for (index, event) in events.iter().enumerate() {
+        if let EventKind::Checkpoint { name } = event.kind {
+            let times = seen.entry(name).or_default();
+            *times += 1;
+            let text = recording.text(name);
+            names.insert(
+                index,
+                match *times {
+                    1 => Rc::from(text),
+                    times => Rc::from(format!("{text}#{times}")),
+                },
+            );
+        }
+    }
+    names
+}
+
+/// One device's share of the events.
+struct View<'a> {
+    recording: &'a Recording,
+    events: &'a [Event],
+    device: DeviceId,
+    kind: PolicyKind,
+    checkpoints: &'a BTreeMap<usize, Rc<str>>,
+}
+
+/// What the first pass found: the counters, and the events after which the second looks closely.
+struct Counted {
+    summary: DeviceSummary,
+    allocated_peak: Option<usize>,
+    reserved_peak: Option<usize>,
+}
+
+impl View<'_> {
+    /// The first pass: counters and peaks, after every event.
+    fn count(&self) -> Counted {
+        let mut heap = Heap::new(self.kind);
+        let mut course = Course::new(self.events.len());
+        let mut total = Tracker::default();
+        let mut window = Tracker::default();
+        let mut windows = Vec::new();
+        let mut peaks = Peaks::default();
+        let mut timing = Timing::default();
+        for (index, event) in self.events.iter().enumerate() {
+            if let Some(name) = self.checkpoints.get(&index) {
+                let next = Tracker::begin(&heap);
+                let done = std::mem::replace(&mut window, next);
+                windows.push(done.close(Some(name), &heap));
+            } else if is_mark(&event.kind) {
+                // Marks change no counter.
+            } else if event.device == self.device {
+                timing.before(event, &heap);
+                heap.apply(event);
+                let levels = heap.levels();
+                total.note(levels);
+                window.note(levels);
+                peaks.note(index, &event.kind, levels);
+            }
+            course.note(index, heap.levels());
+        }
+        windows.push(window.close(None, &heap));
+        let whole = total.close(None, &heap);
+        let timing = match timing.found {
+            true => TIMING.map(str::to_owned).to_vec(),
+            false => Vec::new(),
+        };
+        Counted {
+            summary: DeviceSummary {
+                device: self.device,
+                requested: whole.requested,
+                allocated: whole.allocated,
+                active: whole.active,
+                reserved: whole.reserved,
+                counts: whole.counts,
+                windows,
+                timeline: course.finish(),
+                timing,
+                ..DeviceSummary::default()
+            },
+            allocated_peak: peaks.allocated_at,
+            reserved_peak: peaks.reserved_at,
+        }
+    }
+
+    /// The second pass: the peaks, the failed requests and the ends of runs.
+    fn look(&self, counted: Counted) -> DeviceSummary {
+        let mut summary = counted.summary;
+        let mut heap = Heap::new(self.kind);
+        let mut after: Option<&Rc<str>> = None;
+        let mut left_by_run = Vec::new();
+        // Code that asks again and again in vain leaves the heap as it is: one survey will do.
+        let mut last_look: Option<Moment> = None;
+        for (index, event) in self.events.iter().enumerate() {
+            match event.kind {
+                EventKind::Checkpoint { .. } => after = self.checkpoints.get(&index),
+                EventKind::RunBegin { run } => heap.begin_run(run),
+                EventKind::RunEnd { .. } => left_by_run.push(leak::bytes_of_test(&heap)),
+                _ if is_mark(&event.kind) => {}
+                _ if event.device == self.device => {
+                    heap.apply(event);
+                    if let EventKind::OutOfMemory {
+                        requested,
+                        rounded,
+                        class,
+                        device_free,
+                        largest_free,
+                        ..
+                    } = event.kind
+                    {
+                        let mut at = last_look
+                            .take()
+                            .unwrap_or_else(|| self.moment(&heap, index, after));
+                        at.event = index as u64 + 1;
+                        at.after = after.map(|name| name.to_string());
+                        last_look = Some(at.clone());
+                        summary.out_of_memories.push(FailedRequest {
+                            class,
+                            site: self.recording.text(event.site).to_owned(),
+                            requested: Bytes::new(requested),
+                            rounded: Bytes::new(rounded),
+                            device_free: Bytes::new(device_free),
+                            largest_free: Bytes::new(largest_free),
+                            at,
+                        });
+                    } else {
+                        last_look = None;
+                    }
+                }
+                _ => {}
+            }
+            if counted.allocated_peak == Some(index) {
+                summary.at_allocated_peak = self.moment(&heap, index, after);
+            }
+            if counted.reserved_peak == Some(index) {
+                summary.at_reserved_peak = self.moment(&heap, index, after);
+            }
+        }
+        // The events end with the end of a run, unless the last one was cut short.
+        if matches!(
+            self.events.last().map(|event| event.kind),
+            Some(EventKind::RunEnd { .. })
+        ) {
+            self.leaks(&heap, &left_by_run, &mut summary);
+        }
+        summary
+    }
+
+    /// What is left in `heap`; `left_by_run` has the bytes that were left after each run.
+    fn leaks(&self, heap: &Heap, left_by_run: &[u64], summary: &mut DeviceSummary) {
+        let threads = Threads::alive(self.recording, self.events.len());
+        let all = leak::blocks_of_test(heap);
+        summary.leaked = Some(Leak::of(all, self.recording, &threads));
+        if let [.., before, last] = left_by_run {
+            let blocks = leak::blocks_of_test(heap).filter(|block| block.run == heap.run());
+            summary.leaked_by_last_run = Some(Leak {
+                // A run may put a new block in the place of an old one and so add nothing.
+                bytes: Bytes::new(last.saturating_sub(*before)),
+                ..Leak::of(blocks, self.recording, &threads)
+            });
+        }
+    }
+
+    fn moment(&self, heap: &Heap, index: usize, after: Option<&Rc<str>>) -> Moment {
+        Moment::of(heap, self.recording, index + 1, after)
+    }
+}
+
+/// Whether an event says nothing of memory.
+fn is_mark(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Checkpoint { .. }
+            | EventKind::RunBegin { .. }
+            | EventKind::RunEnd { .. }
+            | EventKind::ThreadBegin { .. }
+            | EventKind::ThreadEnd
+            | EventKind::Misuse { .. }
+    )
+}
+
+/// The peaks of a window.
+#[derive(Default)]
+struct Tracker {
+    peak: Levels,
+    counts: Counts,
+}
+
+impl Tracker {
+    fn begin(heap: &Heap) -> Self {
+        Self {
+            peak: heap.levels(),
+            counts: heap.counts,
+        }
+    }
+
+    fn note(&mut self, levels: Levels) {
+        self.peak.requested = self.peak.requested.max(levels.requested);
+        self.peak.allocated = self.peak.allocated.max(levels.allocated);
+        self.peak.active = self.peak.active.max(levels.active);
+        self.peak.reserved = self.peak.reserved.max(levels.reserved);
+    }
+
+    fn close(self, until: Option<&Rc<str>>, heap: &Heap) -> Window {
+        let end = heap.levels();
+        let level = |peak: u64, end: u64| Level {
+            peak: Bytes::new(peak),
+            end: Bytes::new(end),
+        };
+        Window {
+            until: until.map(|name| name.to_string()),
+            requested: level(self.peak.requested, end.requested),
+            allocated: level(self.peak.allocated, end.allocated),
+            active: level(self.peak.active, end.active),
+            reserved: level(self.peak.reserved, end.reserved),
+            counts: heap.counts.since(self.counts),
+        }
+    }
+}
+
+impl Counts {
+    fn since(self, before: Self) -> Self {
+        Self {
+            allocations: self.allocations - before.allocations,
+            frees: self.frees - before.frees,
+            device_allocations: self.device_allocations - before.device_allocations,
+            device_frees: self.device_frees - before.device_frees,
+            retries: self.retries - before.retries,
+            out_of_memories: self.out_of_memories - before.out_of_memories,
+        }
+    }
+}
+
+/// Finds the events after which the peaks are looked at.
+#[derive(Default)]
+struct Peaks {
+    allocated: u64,
+    reserved: u64,
+    allocated_at: Option<usize>,
+    reserved_at: Option<usize>,
+    /// The request that raised reserved to its peak has not been served yet. A new segment is
+    /// empty until the block that it was taken for is handed out; only then is it fair to look.
+    raising: bool,
+}
+
+impl Peaks {
+    fn note(&mut self, index: usize, kind: &EventKind, levels: Levels) {
+        if levels.allocated > self.allocated {
+            self.allocated = levels.allocated;
+            self.allocated_at = Some(index);
+        }
+        let grows = matches!(
+            kind,
+            EventKind::SegmentAlloc { .. } | EventKind::SegmentMap { .. }
+        );
+        if levels.reserved > self.reserved {
+            self.reserved = levels.reserved;
+            self.reserved_at = Some(index);
+            self.raising = true;
+        } else if self.raising && !grows {
+            if matches!(kind, EventKind::Alloc { .. }) && levels.reserved == self.reserved {
+                self.reserved_at = Some(index);
+            }
+            self.raising = false;
+        }
+    }
+}
+
+/// Finds out whether figures depend on when the device finishes.
+///
+/// They do when a free is pending (later than its own completion) while more than one stream is in
+/// play: under `caching` only a block that several streams used is ever pending; under `driver`
+/// every stream-ordered free is, and other streams reuse it or not, as the device has finished.
+#[derive(Default)]
+struct Timing {
+    found: bool,
+    stream: Option<StreamId>,
+    several: bool,
+    last: Option<EventKind>,
+}
+
+impl Timing {
+    /// Takes an event of memory and the heap before it.
+    fn before(&mut self, event: &Event, heap: &Heap) {
+        if let EventKind::Alloc { extent, .. } | EventKind::FreeRequested { extent, .. } =
+            event.kind
+        {
+            self.several |= self.stream.is_some_and(|stream| stream != extent.stream);
+            self.stream = Some(extent.stream);
+        }
+        let completes = match (self.last, event.kind) {
+            (
+                Some(EventKind::FreeRequested { extent: freed, .. }),
+                EventKind::FreeCompleted { extent, .. },
+            ) => freed == extent,
+            _ => false,
+        };
+        let streams = self.several || heap.kind() == PolicyKind::Caching;
+        self.found |= streams && !completes && !heap.pending.is_empty();
+        self.last = Some(event.kind);
+    }
+}

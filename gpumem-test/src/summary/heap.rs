@@ -1,0 +1,189 @@
+//! The heap of one device, rebuilt from its events.
+
+use std::collections::BTreeMap;
+
+use crate::config::PolicyKind;
+use crate::event::{Event, EventKind, Extent, SegmentKind};
+use crate::ids::{StreamId, TextId, ThreadIndex};
+
+use super::Counts;
+use super::ranges::Ranges;
+
+/// A block that the code holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LiveBlock {
+    pub(super) size: u64,
+    pub(super) requested: u64,
+    pub(super) site: TextId,
+    pub(super) thread: ThreadIndex,
+    /// The run that it was made in; none before the first.
+    pub(super) run: Option<u32>,
+}
+
+/// A segment that the device gave in one piece.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    pub(super) size: u64,
+    pub(super) kind: SegmentKind,
+}
+
+/// What tells mapped memory that may be one free block from its neighbour: the size of its pages
+/// and the stream it serves.
+pub(super) type MapMark = (u64, StreamId);
+
+/// The four counters, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Levels {
+    pub(super) requested: u64,
+    pub(super) allocated: u64,
+    pub(super) active: u64,
+    pub(super) reserved: u64,
+}
+
+/// Blocks, pending frees, segments and mapped pages after some events.
+///
+/// A recording that lost events may free what it never gave; such an event changes nothing, so
+/// that no counter falls below 0.
+#[derive(Debug, Default)]
+pub(super) struct Heap {
+    kind: PolicyKind,
+    pub(super) live: BTreeMap<u64, LiveBlock>,
+    /// Freed and not completed, with the stream of the block. Under `driver` a request may get
+    /// such bytes (stream order makes it safe), and what completes is a piece that frees joined,
+    /// so that only addresses tell which free is meant.
+    pub(super) pending: Ranges<StreamId>,
+    pub(super) segments: BTreeMap<u64, Segment>,
+    pub(super) mapped: Ranges<MapMark>,
+    pub(super) counts: Counts,
+    requested: u64,
+    allocated: u64,
+    segment_bytes: u64,
+    run: Option<u32>,
+}
+
+impl Heap {
+    pub(super) fn new(kind: PolicyKind) -> Self {
+        Self {
+            kind,
+            ..Self::default()
+        }
+    }
+
+    /// The policy whose heap it is.
+    pub(super) fn kind(&self) -> PolicyKind {
+        self.kind
+    }
+
+    pub(super) fn levels(&self) -> Levels {
+        Levels {
+            requested: self.requested,
+            allocated: self.allocated,
+            active: self.allocated + self.pending.total(),
+            reserved: self.segment_bytes + self.mapped.total(),
+        }
+    }
+
+    /// Blocks made from here on belong to `run`.
+    pub(super) fn begin_run(&mut self, run: u32) {
+        self.run = Some(run);
+    }
+
+    /// The run that blocks are made in.
+    pub(super) fn run(&self) -> Option<u32> {
+        self.run
+    }
+
+    /// Applies an event of this device.
+    pub(super) fn apply(&mut self, event: &Event) {
+        match event.kind {
+            EventKind::Alloc { extent, requested } => {
+                self.counts.allocations += 1;
+                let (start, end) = bounds(extent);
+                self.pending.remove(start, end);
+                self.take_live(start);
+                self.live.insert(
+                    start,
+                    LiveBlock {
+                        size: end - start,
+                        requested,
+                        site: event.site,
+                        thread: event.thread,
+                        run: self.run,
+                    },
+                );
+                self.requested += requested;
+                self.allocated += end - start;
+            }
+            EventKind::FreeRequested { extent, .. } => {
+                self.counts.frees += 1;
+                let (start, end) = bounds(extent);
+                if self.take_live(start) {
+                    self.pending.insert(start, end, extent.stream);
+                }
+            }
+            EventKind::FreeCompleted { extent, .. } => {
+                let (start, end) = bounds(extent);
+                self.pending.remove(start, end);
+            }
+            EventKind::SegmentAlloc { extent, kind } => {
+                self.counts.device_allocations += 1;
+                self.take_segment(extent);
+                let (start, end) = bounds(extent);
+                let size = end - start;
+                self.segments.insert(start, Segment { size, kind });
+                self.segment_bytes += size;
+            }
+            EventKind::SegmentFree { extent, .. } => {
+                self.counts.device_frees += 1;
+                self.take_segment(extent);
+            }
+            EventKind::SegmentMap { extent, page } => {
+                self.counts.device_allocations += 1;
+                let (start, end) = bounds(extent);
+                // A chunk of the driver's pool serves every stream.
+                let stream = match self.kind {
+                    PolicyKind::Driver => StreamId::DEFAULT,
+                    PolicyKind::Caching => extent.stream,
+                };
+                self.mapped.insert(start, end, (page, stream));
+            }
+            EventKind::SegmentUnmap { extent, .. } => {
+                self.counts.device_frees += 1;
+                let (start, end) = bounds(extent);
+                self.mapped.remove(start, end);
+            }
+            EventKind::Retry { .. } => self.counts.retries += 1,
+            EventKind::OutOfMemory { .. } => {
+                self.counts.allocations += 1;
+                self.counts.out_of_memories += 1;
+            }
+            EventKind::Checkpoint { .. }
+            | EventKind::RunBegin { .. }
+            | EventKind::RunEnd { .. }
+            | EventKind::ThreadBegin { .. }
+            | EventKind::ThreadEnd
+            | EventKind::Misuse { .. } => {}
+        }
+    }
+
+    fn take_live(&mut self, start: u64) -> bool {
+        let Some(block) = self.live.remove(&start) else {
+            return false;
+        };
+        self.requested -= block.requested;
+        self.allocated -= block.size;
+        true
+    }
+
+    fn take_segment(&mut self, extent: Extent) {
+        if let Some(segment) = self.segments.remove(&extent.address.0) {
+            self.segment_bytes -= segment.size;
+        }
+    }
+}
+
+/// The extent as a half-open range; one that would wrap ends at the last address.
+fn bounds(extent: Extent) -> (u64, u64) {
+    let start = extent.address.0;
+    (start, start.saturating_add(extent.size))
+}
