@@ -2,7 +2,9 @@
 
 pub use crate::config::Budget;
 pub use crate::harness::outcome::Outcome;
+pub use crate::harness::program::Program;
 pub use crate::harness::registry::{MaxLeak, Options, SnapshotOption, TestEntry};
+pub use crate::harness::runner::main;
 pub use crate::snapshot::Comparison;
 pub use insta;
 pub use inventory;
@@ -11,4 +13,12 @@ pub use std::time::Duration;
 /// Turns what a test's body returned into the harness's verdict on it.
 pub fn finish<T: Outcome>(outcome: T) -> Result<(), String> {
     outcome.into_result()
+}
+
+/// Fails the `#[test]` that only runs where `harness = false` was forgotten.
+///
+/// # Panics
+/// Always, with what to write in Cargo.toml.
+pub fn harness_forgotten(target: &str) -> ! {
+    panic!("{}", crate::harness::harness_forgotten(target))
 }

@@ -27,7 +27,7 @@ use crate::ids::StreamId;
 pub use buffer::Buffer;
 pub use builder::GpuBuilder;
 use session::Session;
-pub(crate) use session::SessionConfig;
+pub(crate) use session::{SessionConfig, SessionFacts};
 pub use stream::{Busy, Stream};
 
 /// The GPU of a test: allocate, copy, name points, read the figures.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::bytes::Bytes;
 use crate::config::{Budget, DeviceSpec, PolicySpec};
@@ -15,7 +16,7 @@ use crate::event::{Event, EventKind};
 use crate::heap::{Cause, Heap};
 use crate::ids::{Address, BlockId, DeviceId, StreamId, TextId};
 use crate::ledger::{Ledger, Sites};
-use crate::policy::AnyPolicy;
+use crate::policy::{AnyPolicy, Policy};
 
 use super::Gpu;
 use super::threads;
@@ -26,6 +27,19 @@ pub(crate) struct SessionConfig {
     pub(crate) policy: PolicySpec,
     pub(crate) budget: Option<Budget>,
     pub(crate) ledger: Arc<Ledger>,
+}
+
+/// What a session turned out to be, for reports. Sizes are bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SessionFacts {
+    /// The policy's settings in force.
+    pub(crate) settings: Vec<(String, String)>,
+    /// The device's name.
+    pub(crate) device: String,
+    /// All bytes of the device, as the code would see them without a budget.
+    pub(crate) device_total: u64,
+    /// The budget in force.
+    pub(crate) budget: Option<u64>,
 }
 
 /// What the handles of one session share.
@@ -99,6 +113,20 @@ impl Gpu {
             about,
         };
         Ok(Self { session: Arc::new(session) })
+    }
+
+    /// What the session turned out to be.
+    pub(crate) fn facts(&self) -> SessionFacts {
+        let heap = self.session.lock();
+        let profile = heap.device().profile();
+        SessionFacts {
+            settings: (heap.policy().settings().into_iter())
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            device: format!("sim:{}", profile.name),
+            device_total: profile.total,
+            budget: heap.device().budget(),
+        }
     }
 
     /// Marks the beginning of a run of the body.

@@ -1,6 +1,28 @@
 //! Runs the tests: one child process each, supervised.
+//!
+//! `registry` is what the attribute submits, `plan` the tests that come of it with the `settings`
+//! of the environment, `runner` the command line. For each test the `supervisor` has `isolate`
+//! start this program again; what the two say to each other is in `protocol`, the child's side in
+//! `child`. `verdict` makes of what a child left a pass or a report.
 
+mod child;
+mod ended;
+pub mod exit_code;
+mod facts;
+mod isolate;
+mod messages;
 pub(crate) mod outcome;
+mod plan;
+mod platform;
+pub(crate) mod program;
+mod protocol;
 pub(crate) mod registry;
+pub(crate) mod runner;
+mod scratch;
+mod settings;
+mod supervisor;
+mod verdict;
+mod workspace;
 
+pub(crate) use messages::harness_forgotten;
 pub use outcome::TestResult;

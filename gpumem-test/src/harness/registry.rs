@@ -133,3 +133,8 @@ pub struct SnapshotOption {
     /// In place of the test's own name.
     pub name: Option<&'static str>,
 }
+
+/// All annotated functions of the program, in no order.
+pub(super) fn entries() -> Vec<&'static TestEntry> {
+    inventory::iter::<TestEntry>.into_iter().collect()
+}

@@ -1,0 +1,170 @@
+//! What the harness says before a test runs and beside its result.
+
+use std::fmt::Write;
+
+use crate::bytes::Bytes;
+use crate::config::{DeviceSpec, PolicySpec};
+use crate::error::Error;
+
+use super::ended::Ended;
+use super::isolate::Finished;
+use super::plan::{Case, Mistake};
+use super::registry::TestEntry;
+use super::settings::Settings;
+
+/// A test's name in messages: its module without the crate, and its function.
+fn full_name(entry: &TestEntry) -> String {
+    match entry.module.split_once("::") {
+        Some((_, module)) => format!("{module}::{}", entry.name),
+        None => entry.name.to_owned(),
+    }
+}
+
+fn place(entry: &TestEntry) -> String {
+    format!("{}:{}", entry.file, entry.line)
+}
+
+/// Everything that keeps the tests from starting.
+pub(super) fn not_started(settings: &[Error], tests: &[Mistake]) -> String {
+    let mut text = String::new();
+    for error in settings {
+        let _ = writeln!(text, "error: {error:?}");
+    }
+    for Mistake { entry, error } in tests {
+        let name = full_name(entry);
+        let _ = writeln!(text, "error: test `{name}`: {error}");
+        let _ = writeln!(text, "  --> {}:{}", place(entry), entry.column);
+        if let Some(help) = error.help() {
+            let _ = writeln!(text, "  help: {help}");
+        }
+    }
+    let count = settings.len() + tests.len();
+    let mistakes = if count == 1 { "mistake" } else { "mistakes" };
+    let _ = writeln!(text, "no test was run: {count} {mistakes}");
+    text
+}
+
+pub(super) fn warning_of_policy(entry: &TestEntry, policy: &PolicySpec, warning: &str) -> String {
+    format!(
+        "warning: test `{}`: policy `{policy}`: {warning}\n  --> {}",
+        full_name(entry),
+        place(entry)
+    )
+}
+
+pub(super) fn same_name(case: &Case, first: &Case) -> Error {
+    if std::ptr::eq(case.entry, first.entry) {
+        return Error::configuration(format!(
+            "two of its cases are called `{}`: each policy and each value of `args` may stand in \
+             its list once",
+            case.name
+        ));
+    }
+    let other = place(first.entry);
+    if case.name == first.name {
+        return Error::configuration(format!(
+            "`{}` is also the name of a test at {other}; rename one of them",
+            case.name
+        ));
+    }
+    Error::configuration(format!(
+        "`{}` and `{}` ({other}) both write `{}`; rename one of them",
+        case.name,
+        first.name,
+        case.file_name()
+    ))
+}
+
+pub(super) fn same_snapshot(file: &str, first: &Case) -> Error {
+    Error::configuration(format!(
+        "its snapshot {file} is also that of `{}` ({}); give one of them another name",
+        first.name,
+        place(first.entry)
+    ))
+}
+
+pub(super) fn budget_above_device(
+    budget: u64,
+    device: &DeviceSpec,
+    total: u64,
+    settings: &Settings,
+) -> Error {
+    let mut whose = "budget".to_owned();
+    if settings.budget.is_some() {
+        whose.push_str(" of GPUMEM_BUDGET");
+    }
+    let (budget, total) = (Bytes::new(budget), Bytes::new(total));
+    let mut from = "";
+    if settings.device.is_some() {
+        from = " (from GPUMEM_DEVICE)";
+    }
+    Error::configuration(format!(
+        "{whose} {budget} is more than the {total} of device {device}{from}, so it could bound \
+         nothing"
+    ))
+    .with_help("lower the budget, or leave it out")
+}
+
+pub(super) fn budget_loosened(own: u64, now: u64) -> String {
+    format!(
+        "GPUMEM_BUDGET loosened its budget from {} to {}",
+        Bytes::new(own),
+        Bytes::new(now)
+    )
+}
+
+pub(super) fn not_compared_under(variable: &str) -> String {
+    format!("its snapshot was not compared: {variable} changes what the snapshot holds")
+}
+
+/// A sentence about a test, after the results.
+pub(super) fn note(test: &str, sentence: &str) -> String {
+    format!("note: {test}: {sentence}")
+}
+
+/// What the `#[test]` says that only runs where `harness = false` was forgotten.
+pub(crate) fn harness_forgotten(target: &str) -> String {
+    format!(
+        "no memory test was run: this target needs its own harness; write in Cargo.toml\n\n    \
+         [[test]]\n    name = \"{target}\"\n    harness = false\n\n\
+         (`name` as the target is called: a file tests/NAME.rs, or the one that is there already)"
+    )
+}
+
+pub(super) fn no_such_case(case: &str) -> Error {
+    Error::configuration(format!("this program has no test `{case}`"))
+}
+
+/// A test that could not be run, or whose traces could not be read.
+pub(super) fn not_supervised(error: &Error) -> String {
+    format!("the test could not be supervised: {error:?}")
+}
+
+/// A report and the notes that go with it.
+pub(super) fn failed(report: &str, notes: &[String]) -> String {
+    let mut text = report.trim_end().to_owned();
+    for note in notes {
+        let _ = write!(text, "\n  note: {note}");
+    }
+    text
+}
+
+/// The output of a test that passed (`--show-output`).
+pub(super) fn output_of(test: &str, output: &str) -> String {
+    format!("---- {test} output ----\n{}", output.trim_end())
+}
+
+pub(super) fn not_compared_after_failure() -> String {
+    "its snapshot was not compared, as the test did not end well".to_owned()
+}
+
+/// What a comparison found, if it found anything.
+pub(super) fn compared(finished: &Finished) -> Option<String> {
+    let what = match &finished.ended {
+        Ended::Returned => return None,
+        Ended::Panicked { message, .. } | Ended::Failed { message } => message.clone(),
+        other => format!("the comparison ended without a verdict: {other:?}"),
+    };
+    let difference = finished.output.trim_end();
+    Some(format!("{what}\n{difference}"))
+}

@@ -1,0 +1,283 @@
+//! From annotated functions to the tests that run: one for each policy and argument, with the
+//! settings in force, every string checked before anything runs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::config::{Budget, DeviceSpec, PolicySpec};
+use crate::error::Error;
+
+use super::facts;
+use super::messages;
+use super::registry::{SnapshotOption, TestEntry};
+use super::settings::Settings;
+
+/// One test: a function under one policy with one argument.
+#[derive(Clone)]
+pub(crate) struct Case {
+    /// The function.
+    pub(crate) entry: &'static TestEntry,
+    /// `module::test[::policy][::arg]`, without the crate.
+    pub(crate) name: String,
+    /// The snapshot's name relative to the function's module, if it wants one.
+    pub(crate) snapshot: Option<String>,
+    /// The index of its argument; 0 without `args`.
+    pub(crate) arg: usize,
+    /// The policy in force.
+    pub(crate) policy: PolicySpec,
+    /// The device in force.
+    pub(crate) device: DeviceSpec,
+    /// Whether the test itself names a device, which its snapshot then holds.
+    pub(crate) device_named: bool,
+    /// The budget in force.
+    pub(crate) budget: Option<Budget>,
+    /// Bounds that the environment loosened, in sentences.
+    pub(crate) loosened: Vec<String>,
+    /// Why the summary is not comparable with the accepted one.
+    pub(crate) incomparable: Option<String>,
+}
+
+impl Case {
+    /// Its name as a file's: `module__test__policy`.
+    pub(crate) fn file_name(&self) -> String {
+        self.name.replace("::", "__")
+    }
+}
+
+/// All tests of the program, by name.
+pub(crate) struct Plan {
+    /// The tests, by name.
+    pub(crate) cases: Vec<Case>,
+    /// What is odd and yet no mistake, in sentences.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A mistake in what a test says.
+pub(crate) struct Mistake {
+    /// The function.
+    pub(crate) entry: &'static TestEntry,
+    /// What is wrong with it.
+    pub(crate) error: Error,
+}
+
+impl Plan {
+    /// Makes the tests of `entries`, in any order.
+    ///
+    /// # Errors
+    /// Every mistake of every test.
+    pub(crate) fn new(
+        mut entries: Vec<&'static TestEntry>,
+        settings: &Settings,
+    ) -> Result<Self, Vec<Mistake>> {
+        // Neither the linker nor inventory promises an order.
+        entries.sort_by_key(|entry| (entry.module, entry.name, entry.file, entry.line));
+        let mut plan = Self {
+            cases: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let mut mistakes = Vec::new();
+        for entry in entries {
+            plan.expand(entry, settings, &mut mistakes);
+        }
+        plan.find_twins(&mut mistakes);
+        plan.cases.sort_by(|left, right| left.name.cmp(&right.name));
+        if mistakes.is_empty() {
+            Ok(plan)
+        } else {
+            Err(mistakes)
+        }
+    }
+
+    fn expand(
+        &mut self,
+        entry: &'static TestEntry,
+        settings: &Settings,
+        mistakes: &mut Vec<Mistake>,
+    ) {
+        let mut mistake = |error| mistakes.push(Mistake { entry, error });
+        let (own_policies, wrong) = own_policies(entry);
+        wrong.into_iter().for_each(&mut mistake);
+        let own_device = match entry.options.device.map(str::parse).transpose() {
+            Ok(device) => device,
+            Err(error) => return mistake(error),
+        };
+        let device = settings.device.clone().or(own_device.clone());
+        let device = device.unwrap_or_default();
+        let budget = settings.budget.or(entry.options.budget);
+        let total = match facts::total_bytes(&device) {
+            Ok(total) => total,
+            Err(error) => return mistake(error),
+        };
+        if let Err(error) = check_budget(budget, &device, total, settings) {
+            return mistake(error);
+        }
+        // A list stays a list of one under `GPUMEM_POLICY`: the part of the name that filters and
+        // snapshots go by is then that of the policy in force.
+        let listed = own_policies.len() > 1;
+        let policies = match &settings.policy {
+            Some(policy) => vec![policy.clone()],
+            None => own_policies.clone(),
+        };
+        for policy in &policies {
+            match check_policy(policy) {
+                Ok(warnings) => self.warnings.extend(
+                    warnings
+                        .iter()
+                        .map(|warning| messages::warning_of_policy(entry, policy, warning)),
+                ),
+                Err(error) => {
+                    mistake(error);
+                    continue;
+                }
+            }
+            let part = listed.then(|| policy_part(policy, &policies));
+            let case = Case {
+                entry,
+                name: String::new(),
+                snapshot: None,
+                arg: 0,
+                policy: policy.clone(),
+                device: device.clone(),
+                device_named: own_device.is_some(),
+                budget,
+                loosened: loosened(entry, budget, total),
+                incomparable: entry.options.snapshot.and_then(|_| {
+                    let own = own_policies.contains(policy);
+                    incomparable(entry, own, own_device.as_ref(), settings)
+                }),
+            };
+            let args = entry.args.iter().map(|arg| Some(*arg));
+            let no_args = entry.args.is_empty().then_some(None);
+            for (index, arg) in no_args.into_iter().chain(args).enumerate() {
+                let tail = tail(part.as_deref(), arg);
+                let module = entry.module.split_once("::").map(|(_, module)| module);
+                let head = module.map_or(String::new(), |module| format!("{module}::"));
+                self.cases.push(Case {
+                    name: format!("{head}{}{tail}", entry.name),
+                    snapshot: entry.options.snapshot.map(|SnapshotOption { name }| {
+                        format!("{}{tail}", name.unwrap_or(entry.name)).replace("::", "__")
+                    }),
+                    arg: index,
+                    ..case.clone()
+                });
+            }
+        }
+    }
+
+    /// Finds tests that would write the same files: reports, or snapshots.
+    fn find_twins(&self, mistakes: &mut Vec<Mistake>) {
+        let mut names: BTreeMap<String, &Case> = BTreeMap::new();
+        let mut snapshots: BTreeMap<String, &Case> = BTreeMap::new();
+        for case in &self.cases {
+            if let Some(first) = names.insert(case.file_name(), case) {
+                mistakes.push(Mistake {
+                    entry: case.entry,
+                    error: messages::same_name(case, first),
+                });
+                continue;
+            }
+            let Some(snapshot) = &case.snapshot else {
+                continue;
+            };
+            let folder = Path::new(case.entry.file).parent().unwrap_or(Path::new(""));
+            let module = case.entry.module.replace("::", "__");
+            let file = folder.join(format!("snapshots/{module}__{snapshot}.snap"));
+            let file = file.to_string_lossy().into_owned();
+            if let Some(first) = snapshots.insert(file.clone(), case) {
+                mistakes.push(Mistake {
+                    entry: case.entry,
+                    error: messages::same_snapshot(&file, first),
+                });
+            }
+        }
+    }
+}
+
+/// The policies that the attribute names, and what is wrong with the others.
+fn own_policies(entry: &TestEntry) -> (Vec<PolicySpec>, Vec<Error>) {
+    if entry.options.policies.is_empty() {
+        return (vec![PolicySpec::default()], Vec::new());
+    }
+    let mut policies = Vec::new();
+    let mut errors = Vec::new();
+    for text in entry.options.policies {
+        match text.parse() {
+            Ok(policy) => policies.push(policy),
+            Err(error) => errors.push(error),
+        }
+    }
+    (policies, errors)
+}
+
+/// Reads the options of a policy; the warnings of its own parser come back.
+fn check_policy(policy: &PolicySpec) -> Result<Vec<String>, Error> {
+    facts::check_policy(policy)
+}
+
+fn policy_part(policy: &PolicySpec, policies: &[PolicySpec]) -> String {
+    let alike = policies.iter().filter(|other| other.kind == policy.kind);
+    if alike.count() > 1 {
+        policy.slug()
+    } else {
+        policy.kind.name().to_owned()
+    }
+}
+
+fn tail(policy: Option<&str>, arg: Option<&str>) -> String {
+    let mut tail = String::new();
+    for part in [policy, arg].into_iter().flatten() {
+        tail.push_str("::");
+        tail.push_str(part);
+    }
+    tail
+}
+
+fn check_budget(
+    budget: Option<Budget>,
+    device: &DeviceSpec,
+    total: u64,
+    settings: &Settings,
+) -> Result<(), Error> {
+    match budget {
+        Some(budget) if budget.on(total) > total => Err(messages::budget_above_device(
+            budget.on(total),
+            device,
+            total,
+            settings,
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn loosened(entry: &TestEntry, budget: Option<Budget>, total: u64) -> Vec<String> {
+    let own = entry.options.budget.map(|budget| budget.on(total));
+    match (own, budget.map(|budget| budget.on(total))) {
+        (Some(own), Some(now)) if now > own => vec![messages::budget_loosened(own, now)],
+        _ => Vec::new(),
+    }
+}
+
+/// The accepted text holds policy, budget and (if the test names one) device: where the
+/// environment changed one of them, the texts could not be equal.
+fn incomparable(
+    entry: &TestEntry,
+    own_policy: bool,
+    own_device: Option<&DeviceSpec>,
+    settings: &Settings,
+) -> Option<String> {
+    if !own_policy {
+        return Some(messages::not_compared_under("GPUMEM_POLICY"));
+    }
+    if settings.budget.is_some() && settings.budget != entry.options.budget {
+        return Some(messages::not_compared_under("GPUMEM_BUDGET"));
+    }
+    let replaced = settings.device.as_ref();
+    if own_device.is_some() && replaced.is_some() && replaced != own_device {
+        return Some(messages::not_compared_under("GPUMEM_DEVICE"));
+    }
+    None
+}
+
+#[cfg(test)]
+#[path = "plan/tests.rs"]
+mod tests;

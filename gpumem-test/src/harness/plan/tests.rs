@@ -1,0 +1,188 @@
+use super::{Case, Mistake, Plan};
+use crate::config::Budget;
+use crate::gpu::Gpu;
+use crate::harness::messages;
+use crate::harness::registry::{Options, SnapshotOption, TestEntry};
+use crate::harness::settings::Settings;
+use crate::snapshot::Comparison;
+
+fn body(_: &Gpu, _: usize) -> Result<(), String> {
+    Ok(())
+}
+
+fn compare(_: &Comparison) {}
+
+fn entry(module: &'static str, name: &'static str, options: Options) -> TestEntry {
+    TestEntry {
+        module,
+        name,
+        file: "tests/train.rs",
+        line: 7,
+        column: 4,
+        options,
+        args: &[],
+        run: body,
+        compare,
+    }
+}
+
+fn plan(entries: Vec<TestEntry>, settings: &Settings) -> Result<Plan, Vec<Mistake>> {
+    // Entries are statics of the program; those of a test live as long as its process.
+    let entries = entries
+        .into_iter()
+        .map(|entry| &*Box::leak(Box::new(entry)))
+        .collect();
+    Plan::new(entries, settings)
+}
+
+fn cases(entries: Vec<TestEntry>, settings: &Settings) -> Vec<Case> {
+    plan(entries, settings)
+        .unwrap_or_else(|mistakes| panic!("{}", messages::not_started(&[], &mistakes)))
+        .cases
+}
+
+fn mistakes(entries: Vec<TestEntry>, settings: &Settings) -> String {
+    match plan(entries, settings) {
+        Ok(_) => panic!("no mistake was found"),
+        Err(mistakes) => messages::not_started(&[], &mistakes),
+    }
+}
+
+fn names(cases: &[Case]) -> Vec<&str> {
+    cases.iter().map(|case| case.name.as_str()).collect()
+}
+
+const POLICIES: Options = Options {
+    policies: &["driver", "caching", "caching:expandable_segments:True"],
+    snapshot: Some(SnapshotOption { name: None }),
+    ..Options::DEFAULT
+};
+
+#[test]
+fn each_policy_and_argument_is_a_test_and_names_are_sorted() {
+    let mut both = entry("crate", "both", POLICIES);
+    both.args = &["1", "64"];
+    let one = entry("crate::deep::er", "alone", Options::DEFAULT);
+    let cases = cases(vec![one, both], &Settings::default());
+    assert_eq!(
+        names(&cases),
+        [
+            "both::caching-expandable_segments=True::1",
+            "both::caching-expandable_segments=True::64",
+            "both::caching::1",
+            "both::caching::64",
+            "both::driver::1",
+            "both::driver::64",
+            "deep::er::alone",
+        ]
+    );
+    assert_eq!(cases[1].arg, 1);
+    assert_eq!(cases[4].snapshot.as_deref(), Some("both__driver__1"));
+    assert_eq!(cases[6].snapshot, None);
+}
+
+#[test]
+fn the_environments_policy_replaces_a_list() {
+    let settings = Settings {
+        policy: Some("caching".parse().unwrap()),
+        ..Settings::default()
+    };
+    let alone = entry("crate", "alone", Options::DEFAULT);
+    let cases = cases(vec![entry("crate", "many", POLICIES), alone], &settings);
+    assert_eq!(names(&cases), ["alone", "many::caching"]);
+    assert_eq!(cases[0].policy.to_string(), "caching");
+    assert_eq!(cases[1].incomparable, None);
+}
+
+#[test]
+fn a_snapshot_is_not_compared_under_another_policy() {
+    let settings = Settings {
+        policy: Some("caching:max_split_size_mb:64".parse().unwrap()),
+        ..Settings::default()
+    };
+    let cases = cases(vec![entry("crate", "many", POLICIES)], &settings);
+    assert_eq!(names(&cases), ["many::caching"]);
+    let why = cases[0].incomparable.as_deref().unwrap();
+    assert!(why.contains("GPUMEM_POLICY"), "{why}");
+}
+
+#[test]
+fn a_looser_budget_is_said_and_a_tighter_one_is_not() {
+    let own = Options {
+        budget: Some(Budget::Bytes(2 << 30)),
+        ..Options::DEFAULT
+    };
+    for (now, said) in [(1 << 30, 0), (2 << 30, 0), (4 << 30, 1)] {
+        let settings = Settings {
+            budget: Some(Budget::Bytes(now)),
+            ..Settings::default()
+        };
+        let cases = cases(vec![entry("crate", "test", own)], &settings);
+        assert_eq!(cases[0].loosened.len(), said, "{now}");
+        assert_eq!(cases[0].budget, settings.budget);
+    }
+}
+
+#[test]
+fn every_mistake_of_every_test_is_named_with_its_place() {
+    let policies = Options {
+        policies: &["cachng", "driver:x"],
+        ..Options::DEFAULT
+    };
+    let device = Options {
+        device: Some("simm"),
+        ..Options::DEFAULT
+    };
+    let budget = Options {
+        budget: Some(Budget::Bytes(1 << 40)),
+        ..Options::DEFAULT
+    };
+    let text = mistakes(
+        vec![
+            entry("crate", "a", policies),
+            entry("crate::m", "b", device),
+            entry("crate", "c", budget),
+            entry("crate", "d", Options::DEFAULT),
+            entry("crate", "d", Options::DEFAULT),
+        ],
+        &Settings::default(),
+    );
+    for part in [
+        "error: test `a`: unknown policy `cachng`, did you mean `caching`?",
+        "error: test `a`: policy `driver` has no options",
+        "error: test `m::b`: unknown device `simm`",
+        "error: test `c`: budget 1.00 TiB is more than the 139.72 GiB of device auto",
+        "error: test `d`: `d` is also the name of a test at tests/train.rs:7",
+        "  --> tests/train.rs:7:4",
+        "no test was run: 5 mistakes",
+    ] {
+        assert!(text.contains(part), "{part}\nin\n{text}");
+    }
+}
+
+#[test]
+fn tests_that_would_write_the_same_file_are_named() {
+    let named = Options {
+        snapshot: Some(SnapshotOption { name: Some("same") }),
+        ..Options::DEFAULT
+    };
+    let mut twice = entry("crate", "twice", Options::DEFAULT);
+    twice.args = &["1", "1"];
+    let text = mistakes(
+        vec![
+            entry("crate::a", "b__c", Options::DEFAULT),
+            entry("crate::a::b", "c", Options::DEFAULT),
+            entry("crate", "x", named),
+            entry("crate", "y", named),
+            twice,
+        ],
+        &Settings::default(),
+    );
+    for part in [
+        "`a::b::c` and `a::b__c` (tests/train.rs:7) both write `a__b__c`",
+        "its snapshot tests/snapshots/crate__same.snap is also that of `x`",
+        "two of its cases are called `twice::1`",
+    ] {
+        assert!(text.contains(part), "{part}\nin\n{text}");
+    }
+}

@@ -1,0 +1,141 @@
+//! The command line: libtest's, by libtest-mimic.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+use crate::error::Error;
+
+use super::isolate::Isolation;
+use super::plan::{Case, Mistake, Plan};
+use super::program::Program;
+use super::protocol::Job;
+use super::registry::{self, TestEntry};
+use super::scratch::ScratchRoot;
+use super::settings::Settings;
+use super::supervisor::Supervisor;
+use super::workspace::WorkspaceRoot;
+use super::{child, exit_code, messages};
+
+/// What [`main!`](crate::main) calls: supervises the tests of the program, or is the child of a
+/// supervisor.
+pub fn main(program: Program) -> ExitCode {
+    let job = match Job::from_env() {
+        Ok(job) => job,
+        Err(error) => return not_started(&[error], &[]),
+    };
+    // Parsed first, so that `--help` answers whatever else is wrong.
+    let arguments = match job {
+        Some(_) => Arguments::default(),
+        None => Arguments::from_args(),
+    };
+    let (settings, plan) = match prepare(registry::entries()) {
+        Ok(prepared) => prepared,
+        Err((settings, tests)) => return not_started(&settings, &tests),
+    };
+    if let Some(job) = job {
+        return match plan.cases.iter().find(|case| case.name == job.case) {
+            Some(case) => child::run(&job, case),
+            None => not_started(&[messages::no_such_case(&job.case)], &[]),
+        };
+    }
+    match supervise(program, &arguments, settings, plan) {
+        Ok(code) => code,
+        Err(error) => not_started(&[error], &[]),
+    }
+}
+
+fn not_started(settings: &[Error], tests: &[Mistake]) -> ExitCode {
+    eprint!("{}", messages::not_started(settings, tests));
+    ExitCode::from(exit_code::NOT_STARTED)
+}
+
+fn prepare(
+    entries: Vec<&'static TestEntry>,
+) -> Result<(Settings, Plan), (Vec<Error>, Vec<Mistake>)> {
+    let (settings, errors) = match Settings::from_env() {
+        Ok(settings) => (settings, Vec::new()),
+        Err(errors) => (Settings::default(), errors),
+    };
+    match Plan::new(entries, &settings) {
+        Ok(plan) if errors.is_empty() => Ok((settings, plan)),
+        Ok(_) => Err((errors, Vec::new())),
+        Err(mistakes) => Err((errors, mistakes)),
+    }
+}
+
+fn supervise(
+    program: Program,
+    arguments: &Arguments,
+    settings: Settings,
+    plan: Plan,
+) -> Result<ExitCode, Error> {
+    if arguments.list {
+        let trials = plan.cases.iter().map(listed).collect();
+        return Ok(libtest_mimic::run(arguments, trials).exit_code());
+    }
+    for warning in &plan.warnings {
+        eprintln!("{warning}");
+    }
+    let executable = std::env::current_exe()
+        .map_err(|error| Error::io("cannot find the file of this program", error))?;
+    let gpumem = program.gpumem_folder(&executable);
+    let supervisor = Arc::new(Supervisor {
+        scratch: ScratchRoot::create(&gpumem)?,
+        reports: reports(&gpumem, &program),
+        isolation: Isolation {
+            executable,
+            inherit_output: arguments.nocapture,
+        },
+        program,
+        settings,
+        workspace: WorkspaceRoot::default(),
+        notes: Mutex::default(),
+        show_output: arguments.show_output,
+    });
+    let trials = plan
+        .cases
+        .into_iter()
+        .map(|case| trial(case, arguments, &supervisor))
+        .collect();
+    let conclusion = libtest_mimic::run(arguments, trials);
+    for note in supervisor
+        .notes
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+        .iter()
+    {
+        eprintln!("{note}");
+    }
+    Ok(ExitCode::from(if conclusion.has_failed() {
+        exit_code::FAILED
+    } else {
+        exit_code::PASSED
+    }))
+}
+
+fn reports(gpumem: &std::path::Path, program: &Program) -> PathBuf {
+    gpumem.join(program.target)
+}
+
+fn listed(case: &Case) -> Trial {
+    Trial::test(case.name.clone(), || Ok(())).with_ignored_flag(case.entry.options.ignore.is_some())
+}
+
+fn trial(case: Case, arguments: &Arguments, supervisor: &Arc<Supervisor>) -> Trial {
+    let name = case.name.clone();
+    if let Some(reason) = case.entry.options.ignore {
+        if !arguments.ignored && !arguments.include_ignored {
+            // A test with libtest-mimic's own flag is skipped without its reason.
+            return Trial::ignorable_test(name, move || {
+                Ok(reason.map_or_else(Completion::ignored, Completion::ignored_with))
+            });
+        }
+    }
+    let is_ignored = case.entry.options.ignore.is_some();
+    let supervisor = Arc::clone(supervisor);
+    Trial::test(name, move || supervisor.run(&case).map_err(Failed::from))
+        .with_ignored_flag(is_ignored)
+}

@@ -1,0 +1,203 @@
+//! What the environment says: the one place that reads `GPUMEM_*`.
+//!
+//! A variable goes before the attribute. An empty one counts as not set, as continuous integration
+//! often leaves them.
+
+use std::ffi::OsString;
+use std::str::FromStr;
+
+use gpumem_test_syntax::did_you_mean;
+
+use crate::config::{Budget, DeviceSpec, PolicySpec};
+use crate::error::Error;
+use crate::ledger::DEFAULT_CAPACITY;
+
+use super::protocol;
+
+/// What the names of all variables begin with.
+const PREFIX: &str = "GPUMEM_";
+
+/// The most that `GPUMEM_LEDGER_EVENTS` may say: a sparse file of 256 GiB.
+const MOST_EVENTS: u64 = 1 << 32;
+
+/// The settings of this run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Settings {
+    /// `GPUMEM_DEVICE`: the device of every test, in place of the attribute's `device`.
+    pub(crate) device: Option<DeviceSpec>,
+    /// `GPUMEM_POLICY`: the policy of every test, in place of the attribute's `policy`; a list of
+    /// policies becomes this one.
+    pub(crate) policy: Option<PolicySpec>,
+    /// `GPUMEM_BUDGET`: the budget of every test, in place of the attribute's `budget`. A lower
+    /// one is silent, a higher one is printed with the result.
+    pub(crate) budget: Option<Budget>,
+    /// `GPUMEM_LEDGER_EVENTS`: events that the ledger of one test holds (4 194 304 unless set).
+    /// Its file is sparse: 64 bytes of disk an event that happens.
+    pub(crate) ledger_events: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            device: None,
+            policy: None,
+            budget: None,
+            ledger_events: DEFAULT_CAPACITY,
+        }
+    }
+}
+
+impl Settings {
+    /// The variables that mean something, and those that a later version will read.
+    const KNOWN: [&'static str; 5] = [
+        "GPUMEM_DEVICE",
+        "GPUMEM_POLICY",
+        "GPUMEM_BUDGET",
+        "GPUMEM_LEDGER_EVENTS",
+        "GPUMEM_SKIP",
+    ];
+
+    /// Reads the environment of this process.
+    ///
+    /// # Errors
+    /// One for each variable that cannot be used.
+    pub(crate) fn from_env() -> Result<Self, Vec<Error>> {
+        Self::from_variables(std::env::vars_os().collect())
+    }
+
+    fn from_variables(mut variables: Vec<(OsString, OsString)>) -> Result<Self, Vec<Error>> {
+        variables.sort();
+        let mut errors = Vec::new();
+        let mut settings = Self::default();
+        for (name, value) in variables {
+            let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else {
+                continue;
+            };
+            let Some(value) = value.to_str() else {
+                errors.push(Error::configuration(format!("{name} is not UTF-8")));
+                continue;
+            };
+            if value.trim().is_empty() {
+                continue;
+            }
+            if let Err(error) = settings.set(name, value) {
+                errors.push(error);
+            }
+        }
+        if errors.is_empty() {
+            Ok(settings)
+        } else {
+            Err(errors)
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
+        match name {
+            "GPUMEM_DEVICE" => self.device = Some(parse(name, value)?),
+            "GPUMEM_POLICY" => self.policy = Some(parse(name, value)?),
+            "GPUMEM_BUDGET" => self.budget = Some(parse(name, value)?),
+            "GPUMEM_LEDGER_EVENTS" => self.ledger_events = events(name, value)?,
+            // A misspelt variable would leave a bound unset and a test passing.
+            _ if !protocol::is_ours(name) && !Self::KNOWN.contains(&name) => {
+                // Without the prefix, which all have in common and would make all alike.
+                let tail = |name: &'static str| &name[PREFIX.len()..];
+                let known = Self::KNOWN.into_iter().map(tail);
+                if let Some(meant) = did_you_mean(&name[PREFIX.len()..], known) {
+                    return Err(Error::configuration(format!(
+                        "unknown variable `{name}`, did you mean `{PREFIX}{meant}`? (variables: {})",
+                        Self::KNOWN[..4].join(", ")
+                    )));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn parse<T: FromStr<Err = Error>>(name: &str, value: &str) -> Result<T, Error> {
+    value.parse().map_err(|error: Error| {
+        let named = Error::configuration(format!("{name}: {error}"));
+        match error.help() {
+            Some(help) => named.with_help(help),
+            None => named,
+        }
+    })
+}
+
+fn events(name: &str, value: &str) -> Result<u64, Error> {
+    let digits = value.trim().replace('_', "");
+    match digits.parse::<u64>() {
+        Ok(events) if (1..=MOST_EVENTS).contains(&events) => Ok(events),
+        _ => Err(Error::configuration(format!(
+            "{name}: `{value}` is not a number of events from 1 to {MOST_EVENTS}"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Settings;
+    use crate::config::{Budget, DeviceSpec, PolicyKind};
+
+    fn read(variables: &[(&str, &str)]) -> Result<Settings, String> {
+        let variables = variables
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        Settings::from_variables(variables).map_err(|errors| {
+            let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            texts.join("\n")
+        })
+    }
+
+    #[test]
+    fn each_variable_sets_its_field() {
+        let settings = read(&[
+            ("GPUMEM_DEVICE", "auto"),
+            ("GPUMEM_POLICY", "pytorch:max_split_size_mb:64"),
+            ("GPUMEM_BUDGET", "50%"),
+            ("GPUMEM_LEDGER_EVENTS", "1_000"),
+            ("PATH", "x"),
+        ])
+        .unwrap();
+        assert_eq!(settings.device, Some(DeviceSpec::Auto));
+        let policy = settings.policy.unwrap();
+        assert_eq!(policy.kind, PolicyKind::Caching);
+        assert_eq!(policy.options, "max_split_size_mb:64");
+        assert_eq!(settings.budget, Some(Budget::Share(0.5)));
+        assert_eq!(settings.ledger_events, 1_000);
+    }
+
+    #[test]
+    fn an_empty_variable_is_not_set() {
+        assert_eq!(read(&[("GPUMEM_POLICY", " ")]), Ok(Settings::default()));
+    }
+
+    #[test]
+    fn all_wrong_variables_are_named_at_once() {
+        let text = read(&[
+            ("GPUMEM_DEVICE", "simm"),
+            ("GPUMEM_POLICY", "cachng"),
+            ("GPUMEM_BUDGET", "2"),
+            ("GPUMEM_LEDGER_EVENTS", "0"),
+            ("GPUMEM_POLCY", "caching"),
+        ])
+        .unwrap_err();
+        for part in [
+            "GPUMEM_DEVICE: unknown device",
+            "GPUMEM_POLICY: unknown policy `cachng`",
+            "GPUMEM_BUDGET:",
+            "GPUMEM_LEDGER_EVENTS: `0` is not a number of events",
+            "`GPUMEM_POLCY`, did you mean `GPUMEM_POLICY`?",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+
+    #[test]
+    fn variables_of_others_are_left_alone() {
+        let settings = read(&[("GPUMEM_ORACLE_DIR", "somewhere"), ("GPUMEM_SKIP", "pass")]);
+        assert_eq!(settings, Ok(Settings::default()));
+    }
+}

@@ -1,0 +1,29 @@
+//! The macro that users write once a test target.
+
+/// The `main` function of a test target with `#[gpu_mem_test]` functions.
+///
+/// The target needs `harness = false` in Cargo.toml. Where that is forgotten, a test fails and says
+/// so, instead of no test passing.
+///
+/// ```no_run
+/// gpumem_test::main!();
+/// ```
+#[macro_export]
+macro_rules! main {
+    () => {
+        fn main() -> ::std::process::ExitCode {
+            $crate::__private::main($crate::__private::Program {
+                manifest_dir: ::std::env!("CARGO_MANIFEST_DIR"),
+                target: ::std::env!("CARGO_CRATE_NAME"),
+                target_tmpdir: ::std::option_env!("CARGO_TARGET_TMPDIR"),
+                workspace_root: ::std::option_env!("INSTA_WORKSPACE_ROOT"),
+            })
+        }
+
+        // Compiled by libtest's harness only, which must not be there.
+        #[test]
+        fn gpumem_test_needs_harness_false() {
+            $crate::__private::harness_forgotten(::std::env!("CARGO_CRATE_NAME"))
+        }
+    };
+}

@@ -1,0 +1,15 @@
+//! The harness as its users meet it: real programs, real cargo, real cargo-nextest.
+//!
+//! Programs run with one test at a time where their text is compared, and with an environment
+//! without our, cargo's and insta's variables. Projects are written under the target folder and
+//! share one target folder of their own, so that only the first run builds.
+
+mod cost;
+mod endings;
+mod listing;
+mod mistakes;
+mod processes;
+mod program;
+mod project;
+mod projects;
+mod settings;
