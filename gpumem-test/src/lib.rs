@@ -12,6 +12,7 @@ mod ids;
 mod ledger;
 mod policy;
 mod snapshot;
+mod trace;
 
 #[doc(hidden)]
 #[path = "private.rs"]

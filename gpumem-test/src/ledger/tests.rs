@@ -140,5 +140,8 @@ fn a_site_is_named_by_file_and_line() {
     let place = Location::caller();
     let id = Sites::default().id(&ledger, place);
     assert!(place.file().ends_with("tests.rs"));
-    assert_eq!(ledger.read().text(id), format!("{}:{}", place.file(), place.line()));
+    assert_eq!(
+        ledger.read().text(id),
+        format!("{}:{}", place.file(), place.line())
+    );
 }
