@@ -11,6 +11,7 @@ mod harness;
 mod ids;
 mod ledger;
 mod policy;
+mod replay;
 mod snapshot;
 mod trace;
 
@@ -30,4 +31,10 @@ pub use ledger::{Ledger, Recording};
 pub use policy::{
     Block, BlockState, HeapMap, Origin, Policy, Request, SegmentState, Stat, Statistics,
     StatsByPool, Usage,
+};
+pub use replay::{Replay, ReplayOom, ReplayOutcome};
+pub use trace::{
+    Action, Annotation, Frame, FramesId, HeldBlock, RecordedSettings, Reservation, SiteId,
+    SnapshotBlock, SnapshotSegment, StartState, TorchSnapshot, Trace, TraceBlock, TraceBuilder,
+    TraceEntry, TraceOp,
 };
