@@ -14,6 +14,7 @@ pub use error::{Error, OutOfMemory};
 pub use event::{Event, EventKind, EventSink, Extent, OomClass, SegmentKind};
 pub use ids::{Address, BlockId, DeviceId, Fence, PoolId, StreamId, TextId, ThreadIndex};
 pub use policy::{
-    Block, BlockState, HeapMap, Origin, Policy, Request, SegmentState, Stat, Statistics,
-    StatsByPool, Usage,
+    Block, BlockState, CachingConfig, CachingPolicy, HeapMap, MemoryLimits, Origin, Policy,
+    PrivatePoolId, ROUNDUP_INTERVALS, Request, SegmentState, Stat, Statistics, StatsByPool, Usage,
+    memory_summary,
 };
