@@ -68,14 +68,15 @@ pub(crate) fn pool(path: &Path) -> Result<Vec<CaseResult>, String> {
             let name = case.name.clone().unwrap_or_else(|| format!("{index} {}", case.kind));
             let delays = case.name.as_deref().map_or(&[][..], |name| delays(&stem, name));
             let mut replay = Replay::start(&mut device, case, delays);
+            replay.first_layout = case.name.is_none();
             let mut tally = Tally::new(name);
             let outcome = case
                 .ops
                 .iter()
                 .enumerate()
                 .try_for_each(|(index, row)| {
-                    let is_last = index + 1 == case.ops.len();
-                    replay.row(index, row, is_last && case.name.is_none(), &mut tally)
+                    let rest = &case.ops[index + 1..];
+                    replay.row(index, row, rest, &mut tally)
                 });
             replay.end().and(outcome).map_err(|error| format!("{}: {error}", tally.result.name))?;
             device.check();
@@ -101,6 +102,8 @@ struct Replay<'a> {
     /// Device bytes when the case began.
     start: u64,
     is_placed: bool,
+    /// Whether this is the layout of `pool`, where the last row stands for the whole end.
+    first_layout: bool,
 }
 
 impl<'a> Replay<'a> {
@@ -136,19 +139,49 @@ impl<'a> Replay<'a> {
             due: Vec::new(),
             start,
             is_placed: false,
+            first_layout: false,
         }
     }
 
-    fn row(&mut self, index: usize, row: &Row, may_be_end: bool, tally: &mut Tally) -> Result<(), String> {
+    fn row(
+        &mut self,
+        index: usize,
+        row: &Row,
+        rest: &[Row],
+        tally: &mut Tally,
+    ) -> Result<(), String> {
         self.show_due(index, matches!(row.0.as_str(), "U" | "c"));
         let recorded = (row.4, row.5, row.6, row.7, row.8, row.9);
-        // The end of a case that was not cut short: nothing is left in use.
-        let is_end = may_be_end && row.0 == "s" && row.7 == 0;
-        let outcome = if is_end { self.free_everything().map(|()| row.4) } else { self.apply(index, row) };
+        let outcome = if self.is_end(row, rest) {
+            self.finish(row)
+        } else {
+            self.apply(index, row)
+        };
         let came = self.figures(outcome.map_err(|error| format!("row {index} {row:?}: {error}"))?);
         let came = self.with_effect_between_readings(index, came, recorded);
         tally.step(row, &recorded, &came);
         Ok(())
+    }
+
+    /// Whether a row begins the end of its case, which says less than was done. A case that was
+    /// cut short may stop at a row that looks the same: then what is left in use tells.
+    fn is_end(&self, row: &Row, rest: &[Row]) -> bool {
+        if self.first_layout {
+            return row.0 == "s" && rest.is_empty() && row.7 == 0;
+        }
+        let is_whole = matches!(rest, [wait, trim] if wait.0 == "c" && trim.0 == "t");
+        let is_cut = matches!(rest, [] | [_]) && rest.iter().all(|row| row.0 == "c") && row.9 == row.5;
+        row.0 == "n" && self.blocks.is_empty() && (is_whole || is_cut)
+    }
+
+    /// Does the part of the end that has no rows of its own.
+    fn finish(&mut self, row: &Row) -> Result<u64, String> {
+        if self.first_layout {
+            self.free_everything()?;
+        } else {
+            self.free_plain()?;
+        }
+        Ok(row.4)
     }
 
     fn show_due(&mut self, index: usize, all: bool) {
@@ -186,6 +219,7 @@ impl<'a> Replay<'a> {
         let (op, id, size, stream_index, recorded) = (row.0.as_str(), row.1, row.2, row.3, row.4);
         let stream = *self.streams.get(stream_index).ok_or("no such stream")?;
         let refused = |refusal| format!("{refusal:?}");
+        let fence = self.fences.get(&id).copied().ok_or_else(|| format!("no event {id}"));
         let device = &mut *self.device;
         match op {
             "a" | "o" => {
@@ -226,9 +260,9 @@ impl<'a> Replay<'a> {
                 let fence = *self.fences.entry(id).or_insert_with(|| device.create_fence());
                 device.record_fence(fence, stream).map_err(refused)?;
             }
-            "w" => device.stream_wait(stream, self.fence(id)?).map_err(refused)?,
-            "E" => device.synchronize_fence(self.fence(id)?).map_err(refused)?,
-            "Q" => return device.query_fence(self.fence(id)?).map(code).map_err(refused),
+            "w" => device.stream_wait(stream, fence?).map_err(refused)?,
+            "E" => device.synchronize_fence(fence?).map_err(refused)?,
+            "Q" => return device.query_fence(fence?).map(code).map_err(refused),
             "t" => device.trim_pool(self.pool, size).map_err(refused)?,
             "T" => device.set_release_threshold(self.pool, size).map_err(refused)?,
             "P" => self.set_reuse(id, size != 0)?,
@@ -255,10 +289,6 @@ impl<'a> Replay<'a> {
         Ok(recorded)
     }
 
-    fn fence(&self, id: u64) -> Result<Fence, String> {
-        self.fences.get(&id).copied().ok_or_else(|| format!("no event {id}"))
-    }
-
     fn set_reuse(&mut self, attribute: u64, on: bool) -> Result<(), String> {
         let mut reuse = self.device.reuse(self.pool).map_err(|refusal| format!("{refusal:?}"))?;
         match attribute {
@@ -283,15 +313,21 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
+    fn free_plain(&mut self) -> Result<(), String> {
+        for (_, address) in std::mem::take(&mut self.plain) {
+            let freed = self.device.free(address);
+            freed.map_err(|refusal| format!("end of case: {refusal:?}"))?;
+        }
+        Ok(())
+    }
+
     /// Leaves the process as the recorded one was between two cases.
     fn end(mut self) -> Result<(), String> {
         self.show_due(usize::MAX, true);
         self.free_everything()?;
         self.device.synchronize();
         let refused = |refusal| format!("end of case: {refusal:?}");
-        for (_, address) in self.plain {
-            self.device.free(address).map_err(refused)?;
-        }
+        self.free_plain()?;
         self.device.trim_pool(self.pool, 0).map_err(refused)?;
         for stream in self.streams {
             if stream != StreamId::DEFAULT {
