@@ -34,7 +34,7 @@ pub use policy::{
 };
 pub use replay::{Replay, ReplayOom, ReplayOutcome};
 pub use trace::{
-    Action, Annotation, Frame, FramesId, HeldBlock, RecordedSettings, Reservation, SiteId,
-    SnapshotBlock, SnapshotSegment, StartState, TorchSnapshot, Trace, TraceBlock, TraceBuilder,
-    TraceEntry, TraceOp,
+    Action, Annotation, Frame, FramesId, HeldBlock, RecordedSettings, SiteId, SnapshotBlock,
+    SnapshotSegment, StartState, TorchSnapshot, Trace, TraceBlock, TraceBuilder, TraceEntry,
+    TraceOp,
 };
