@@ -88,7 +88,7 @@ pub use summary::{
     Timeline, Window,
 };
 pub use trace::{
-    Action, Annotation, Frame, FramesId, HeldBlock, RecordedSettings, Reservation, SiteId,
-    SnapshotBlock, SnapshotSegment, StartState, TorchSnapshot, Trace, TraceBlock, TraceBuilder,
-    TraceEntry, TraceOp,
+    Action, Annotation, Frame, FramesId, HeldBlock, RecordedSettings, SiteId, SnapshotBlock,
+    SnapshotSegment, StartState, TorchSnapshot, Trace, TraceBlock, TraceBuilder, TraceEntry,
+    TraceOp,
 };

@@ -109,7 +109,7 @@ pub trait Policy {
     ///
     /// # Errors
     /// Misuse, if the pool takes requests already.
-    fn begin_private_pool(&mut self, _pool: (u64, u64), _stream: StreamId) -> Result<(), Error> {
+    fn begin_capture(&mut self, _pool: (u64, u64), _stream: StreamId) -> Result<(), Error> {
         Ok(())
     }
 
@@ -117,7 +117,7 @@ pub trait Policy {
     ///
     /// # Errors
     /// Misuse, if the pool takes no requests.
-    fn end_private_pool(&mut self, _pool: (u64, u64)) -> Result<(), Error> {
+    fn end_capture(&mut self, _pool: (u64, u64)) -> Result<(), Error> {
         Ok(())
     }
 

@@ -103,10 +103,10 @@ impl<P: Policy, D: DeviceMemory, S: EventSink> ReplayTarget for Direct<'_, '_, P
     }
 
     fn begin_capture(&mut self, pool: (u64, u64), stream: StreamId) -> Result<(), Error> {
-        self.policy.begin_private_pool(pool, stream)
+        self.policy.begin_capture(pool, stream)
     }
 
     fn end_capture(&mut self, pool: (u64, u64)) -> Result<(), Error> {
-        self.policy.end_private_pool(pool)
+        self.policy.end_capture(pool)
     }
 }

@@ -49,12 +49,13 @@ pub struct Trace {
 #[non_exhaustive]
 pub struct StartState {
     /// The segments and blocks, by address. What a free block last held is not known: 0.
+    ///
+    /// The expandable ranges of one stream, kind and private pool are parts of one address range,
+    /// which begins where the first of them does. Where its first pages are not mapped, a segment
+    /// of size 0 without blocks stands at its beginning.
     pub heap: HeapMap,
     /// The blocks of `heap` that are allocated, by address.
     pub held: Vec<HeldBlock>,
-    /// The address ranges that the expandable segments of `heap`, and those mapped later, are
-    /// parts of.
-    pub reservations: Vec<Reservation>,
 }
 
 /// A block that is in use when a trace begins.
@@ -73,20 +74,6 @@ pub struct HeldBlock {
     pub pending: bool,
     /// Where the code asked for it, if it lives to the end.
     pub site: SiteId,
-}
-
-/// An address range of expandable segments: one for each stream, kind and private pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Reservation {
-    /// Its first byte: the lowest that was ever seen mapped.
-    pub base: Address,
-    /// The stream that owns it.
-    pub stream: StreamId,
-    /// Whether it serves small blocks.
-    pub small: bool,
-    /// The private pool it belongs to; (0, 0) for none.
-    pub private_pool: (u64, u64),
 }
 
 impl Trace {

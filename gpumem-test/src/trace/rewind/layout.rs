@@ -63,6 +63,16 @@ pub(super) fn start(
             blocks: states,
         });
     }
+    segments.extend(memory.unmapped_bases().map(|(family, base)| SegmentState {
+        address: Address(base),
+        size: 0,
+        stream: StreamId(family.stream),
+        small: family.small,
+        expandable: true,
+        private_pool: family.pool,
+        blocks: Vec::new(),
+    }));
+    segments.sort_by_key(|segment| segment.address);
     if blocks.len() != memory.blocks.len() {
         let found = blocks.iter().map(|block| block.address);
         let outside = memory
@@ -80,7 +90,6 @@ pub(super) fn start(
         state: StartState {
             heap: HeapMap { segments },
             held: Vec::new(),
-            reservations: memory.reservations(),
         },
         blocks,
     })

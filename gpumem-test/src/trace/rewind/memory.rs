@@ -6,7 +6,6 @@ use rustc_hash::FxHashMap;
 
 use crate::ids::Address;
 use crate::policy::Usage;
-use crate::trace::Reservation;
 use crate::trace::torch_snapshot::{Action, FramesId, RecordedSettings, TorchSnapshot, TraceEntry};
 
 use super::layout;
@@ -189,20 +188,17 @@ impl Memory {
                 })
     }
 
-    /// The address ranges of all expandable families seen.
-    pub(super) fn reservations(&self) -> Vec<Reservation> {
-        let mut reservations: Vec<Reservation> = self
-            .bases
-            .iter()
-            .map(|(family, &base)| Reservation {
-                base: Address(base),
-                stream: crate::ids::StreamId(family.stream),
-                small: family.small,
-                private_pool: family.pool,
-            })
-            .collect();
-        reservations.sort_by_key(|reservation| reservation.base);
-        reservations
+    /// The address ranges of which something is mapped, but not their first page: the lowest
+    /// address that was ever seen mapped of each.
+    pub(super) fn unmapped_bases(&self) -> impl Iterator<Item = (Family, u64)> + '_ {
+        self.bases.iter().filter_map(|(&family, &base)| {
+            let mut mapped = self
+                .ranges
+                .iter()
+                .filter(|(_, range)| range.expandable && range.family == family);
+            let (&first, _) = mapped.next()?;
+            (base < first).then_some((family, base))
+        })
     }
 
     fn has_free_page(&self, start: u64, range: &Range, settings: &RecordedSettings) -> bool {
