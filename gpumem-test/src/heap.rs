@@ -28,12 +28,19 @@ pub(crate) struct Heap<D> {
 
 impl<D: DeviceMemory> Heap<D> {
     pub(crate) fn new(id: DeviceId, device: D, policy: AnyPolicy, ledger: Arc<Ledger>) -> Self {
-        Self { id, device, policy, ledger }
+        Self {
+            id,
+            device,
+            policy,
+            ledger,
+        }
     }
 
     /// Serves a request of the code.
     pub(crate) fn alloc(&mut self, request: Request, cause: Cause) -> Result<Block, Error> {
-        self.run(cause, |policy, device, events| policy.alloc(device, events, request))
+        self.run(cause, |policy, device, events| {
+            policy.alloc(device, events, request)
+        })
     }
 
     /// Takes a block back, in the order of `stream`.
@@ -43,7 +50,9 @@ impl<D: DeviceMemory> Heap<D> {
         stream: StreamId,
         cause: Cause,
     ) -> Result<(), Error> {
-        self.run(cause, |policy, device, events| policy.free(device, events, block, stream))
+        self.run(cause, |policy, device, events| {
+            policy.free(device, events, block, stream)
+        })
     }
 
     /// Gives back what nobody uses.
@@ -66,7 +75,11 @@ impl<D: DeviceMemory> Heap<D> {
         cause: Cause,
         run: impl FnOnce(&mut AnyPolicy, &mut D, &mut Recorder<'_>) -> R,
     ) -> R {
-        let mut events = Recorder { ledger: &self.ledger, device: self.id, cause };
+        let mut events = Recorder {
+            ledger: &self.ledger,
+            device: self.id,
+            cause,
+        };
         run(&mut self.policy, &mut self.device, &mut events)
     }
 

@@ -36,7 +36,15 @@ impl<T> Buffer<T> {
         size: u64,
         place: &'static Location<'static>,
     ) -> Self {
-        Self { stream, block, len, size, place, freed: false, elements: PhantomData }
+        Self {
+            stream,
+            block,
+            len,
+            size,
+            place,
+            freed: false,
+            elements: PhantomData,
+        }
     }
 
     /// How many elements there are.
@@ -181,7 +189,10 @@ impl<T: bytemuck::Pod> Buffer<T> {
     /// If they reach past the end, `source` belongs to another session, or the session has ended.
     pub fn copy_at(&mut self, offset: usize, source: &Self) -> Result<(), Error> {
         self.stream.same_session(source.gpu(), "copy")?;
-        if offset.checked_add(source.len).is_none_or(|end| end > self.len) {
+        if offset
+            .checked_add(source.len)
+            .is_none_or(|end| end > self.len)
+        {
             return Err(Error::misuse(format!(
                 "cannot copy {} elements to place {offset}: the buffer made at {}:{} has {}",
                 source.len,

@@ -21,7 +21,11 @@ pub struct GpuBuilder {
 
 impl Default for GpuBuilder {
     fn default() -> Self {
-        Self { device: "auto".to_owned(), policy: "driver".to_owned(), budget: None }
+        Self {
+            device: "auto".to_owned(),
+            policy: "driver".to_owned(),
+            budget: None,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod buffer;
 mod builder;
 mod monitor;
 mod raw;
+mod replay;
 mod session;
 mod stream;
 #[cfg(test)]
@@ -148,6 +149,8 @@ impl Gpu {
 
 impl std::fmt::Debug for Gpu {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gpu").field("about", &self.session.describe()).finish()
+        f.debug_struct("Gpu")
+            .field("about", &self.session.describe())
+            .finish()
     }
 }

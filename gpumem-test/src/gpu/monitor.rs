@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::bytes::Bytes;
 use crate::device::{DeviceMemory, MemoryInfo};
-use crate::policy::{HeapMap, Policy, Statistics, memory_summary};
+use crate::heap_map::HeapMap;
+use crate::policy::{Policy, Statistics, memory_summary};
 
 use super::Gpu;
 
@@ -32,12 +33,20 @@ impl Gpu {
 
     /// Sets every peak to the present value. The test's own summary is not touched.
     pub fn reset_peak_memory_stats(&self) {
-        self.session.lock().policy_mut().statistics_mut().reset_peak();
+        self.session
+            .lock()
+            .policy_mut()
+            .statistics_mut()
+            .reset_peak();
     }
 
     /// Sets every sum and plain counter to 0. The test's own summary is not touched.
     pub fn reset_accumulated_memory_stats(&self) {
-        self.session.lock().policy_mut().statistics_mut().reset_accumulated();
+        self.session
+            .lock()
+            .policy_mut()
+            .statistics_mut()
+            .reset_accumulated();
     }
 
     /// All 122 counters by PyTorch's names (`torch.cuda.memory_stats`).

@@ -23,11 +23,25 @@ impl Gpu {
     pub fn malloc(&self, size: Bytes) -> Result<Address, Error> {
         let cause = self.session.cause(Location::caller());
         let stream = StreamId::DEFAULT;
-        let request = Request { size: size.get(), stream, origin: Origin::Plain };
+        let request = Request {
+            size: size.get(),
+            stream,
+            origin: Origin::Plain,
+        };
         let block = self.session.heap("allocate")?.alloc(request, cause)?;
         if block.address != Address::NULL {
-            let mut raw = self.session.raw.lock().unwrap_or_else(PoisonError::into_inner);
-            raw.insert(block.address, RawBlock { id: block.id, stream });
+            let mut raw = self
+                .session
+                .raw
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            raw.insert(
+                block.address,
+                RawBlock {
+                    id: block.id,
+                    stream,
+                },
+            );
         }
         Ok(block.address)
     }
@@ -45,7 +59,11 @@ impl Gpu {
         }
         let cause = self.session.cause(Location::caller());
         let mut heap = self.session.heap("free")?;
-        let mut raw = self.session.raw.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut raw = self
+            .session
+            .raw
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let Some(block) = raw.remove(&address) else {
             let error = Error::misuse(format!(
                 "free of {address}: no live block of this session starts there (freed twice, or \

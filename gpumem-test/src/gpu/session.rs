@@ -112,7 +112,9 @@ impl Gpu {
             policy: config.policy,
             about,
         };
-        Ok(Self { session: Arc::new(session) })
+        Ok(Self {
+            session: Arc::new(session),
+        })
     }
 
     /// What the session turned out to be.
@@ -155,8 +157,12 @@ impl Session {
     /// The heap, to do `what` with it.
     pub(super) fn heap(&self, what: &str) -> Result<MutexGuard<'_, Heap<SimDevice>>, Error> {
         if self.is_closed() {
-            return Err(Error::misuse(format!("cannot {what}: the session of this test has ended"))
-                .with_help("drop buffers and streams before the test returns; a `static` outlives it"));
+            return Err(Error::misuse(format!(
+                "cannot {what}: the session of this test has ended"
+            ))
+            .with_help(
+                "drop buffers and streams before the test returns; a `static` outlives it",
+            ));
         }
         Ok(self.lock())
     }
@@ -184,12 +190,18 @@ impl Session {
 
     /// Who causes an event: the caller's place, this thread.
     pub(super) fn cause(self: &Arc<Self>, place: &'static Location<'static>) -> Cause {
-        Cause { site: self.sites.id(&self.ledger, place), thread: threads::index(self) }
+        Cause {
+            site: self.sites.id(&self.ledger, place),
+            thread: threads::index(self),
+        }
     }
 
     /// The same where no place is known.
     pub(super) fn cause_unknown(self: &Arc<Self>) -> Cause {
-        Cause { site: TextId::UNKNOWN, thread: threads::index(self) }
+        Cause {
+            site: TextId::UNKNOWN,
+            thread: threads::index(self),
+        }
     }
 
     /// Records what the policy has no part in.
@@ -215,7 +227,10 @@ impl Session {
 
     /// The name of the next checkpoint called `name`.
     pub(super) fn checkpoint_name(&self, name: &str) -> TextId {
-        let mut seen = self.checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self
+            .checkpoints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let count = seen.entry(name.to_owned()).or_insert(0);
         *count += 1;
         if *count == 1 {

@@ -43,12 +43,20 @@ impl Stream {
     pub fn alloc<T>(&self, len: usize) -> Result<Buffer<T>, Error> {
         let element = size_of::<T>() as u64;
         let size = element.checked_mul(len as u64).ok_or_else(|| {
-            Error::misuse(format!("{len} elements of {element} B are 2^64 bytes or more"))
+            Error::misuse(format!(
+                "{len} elements of {element} B are 2^64 bytes or more"
+            ))
         })?;
         let cause = self.gpu.session.cause(Location::caller());
         let request = Request::new(size, self.id);
         let block = self.gpu.session.heap("allocate")?.alloc(request, cause)?;
-        Ok(Buffer::new(self.clone(), block, len, size, Location::caller()))
+        Ok(Buffer::new(
+            self.clone(),
+            block,
+            len,
+            size,
+            Location::caller(),
+        ))
     }
 
     /// `len` elements of zero bytes on this stream.
@@ -115,8 +123,14 @@ impl Stream {
     /// # Errors
     /// If the session has ended. A real device cannot be held.
     pub fn hold(&self) -> Result<Busy, Error> {
-        self.gpu.session.heap("hold a stream")?.device_mut().hold(self.id);
-        Ok(Busy { stream: self.clone() })
+        self.gpu
+            .session
+            .heap("hold a stream")?
+            .device_mut()
+            .hold(self.id);
+        Ok(Busy {
+            stream: self.clone(),
+        })
     }
 
     pub(super) fn same_session(&self, other: &Gpu, what: &str) -> Result<(), Error> {

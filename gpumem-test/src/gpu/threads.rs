@@ -41,7 +41,10 @@ struct Mark {
 impl Drop for Mark {
     fn drop(&mut self) {
         if let Some(session) = self.session.upgrade() {
-            let cause = Cause { site: TextId::UNKNOWN, thread: self.index };
+            let cause = Cause {
+                site: TextId::UNKNOWN,
+                thread: self.index,
+            };
             session.record(cause, EventKind::ThreadEnd);
             session.threads.ended.fetch_add(1, Ordering::Release);
         }
@@ -59,7 +62,9 @@ pub(super) fn index(session: &Arc<Session>) -> ThreadIndex {
     MARKS
         .try_with(|marks| {
             let mut marks = marks.borrow_mut();
-            let known = marks.iter().find(|mark| mark.session.as_ptr() == Arc::as_ptr(session));
+            let known = marks
+                .iter()
+                .find(|mark| mark.session.as_ptr() == Arc::as_ptr(session));
             known.map(|mark| mark.index).unwrap_or_else(|| {
                 let mark = begin(session);
                 let index = mark.index;
@@ -75,7 +80,13 @@ fn begin(session: &Arc<Session>) -> Mark {
     let index = ThreadIndex(session.threads.begun.fetch_add(1, Ordering::AcqRel));
     let thread = std::thread::current();
     let name = session.intern(thread.name().unwrap_or("unnamed"));
-    let cause = Cause { site: TextId::UNKNOWN, thread: index };
+    let cause = Cause {
+        site: TextId::UNKNOWN,
+        thread: index,
+    };
     session.record(cause, EventKind::ThreadBegin { name });
-    Mark { session: Arc::downgrade(session), index }
+    Mark {
+        session: Arc::downgrade(session),
+        index,
+    }
 }

@@ -38,7 +38,13 @@ impl AnyPolicy {
             PolicyKind::Driver => Self::Driver(DriverPolicy::new()),
             PolicyKind::Caching => {
                 let (config, _) = CachingConfig::parse(&spec.options)?;
-                Self::Caching(Box::new(CachingPolicy::new(config, MemoryLimits { total, budget })))
+                Self::Caching(Box::new(CachingPolicy::new(
+                    config,
+                    MemoryLimits {
+                        device_total: total,
+                        budget,
+                    },
+                )))
             }
         })
     }
@@ -91,6 +97,14 @@ impl Policy for AnyPolicy {
         events: &mut S,
     ) {
         each!(self, policy => policy.device_synchronized(device, events));
+    }
+
+    fn begin_capture(&mut self, pool: (u64, u64), stream: StreamId) -> Result<(), Error> {
+        each!(self, policy => policy.begin_capture(pool, stream))
+    }
+
+    fn end_capture(&mut self, pool: (u64, u64)) -> Result<(), Error> {
+        each!(self, policy => policy.end_capture(pool))
     }
 
     fn statistics(&self) -> &Statistics {

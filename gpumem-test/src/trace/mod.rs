@@ -15,8 +15,8 @@ mod torch_snapshot;
 use std::path::Path;
 
 use crate::error::Error;
+use crate::heap_map::HeapMap;
 use crate::ids::{Address, StreamId};
-use crate::policy::HeapMap;
 
 pub use build::TraceBuilder;
 pub use operation::{SiteId, TraceBlock, TraceOp};

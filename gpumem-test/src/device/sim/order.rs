@@ -70,7 +70,12 @@ struct Obstacle {
 
 #[derive(Clone, Debug)]
 enum ObstacleKind {
-    HostFunction { function: HostFunction, seen: Seen, reached: bool, returned: bool },
+    HostFunction {
+        function: HostFunction,
+        seen: Seen,
+        reached: bool,
+        returned: bool,
+    },
     /// Another stream must get past a ticket.
     Wait { slot: Slot, ticket: u64 },
     /// The test keeps the stream from going on.
@@ -207,7 +212,11 @@ impl Order {
     /// The streams that a synchronisation of `slot` covers: itself; for the null stream the
     /// blocking ones too.
     pub(super) fn covered_by(&self, slot: Slot) -> impl Iterator<Item = Slot> + '_ {
-        let others: &[Slot] = if slot == NULL_SLOT { &self.blocking } else { &[] };
+        let others: &[Slot] = if slot == NULL_SLOT {
+            &self.blocking
+        } else {
+            &[]
+        };
         std::iter::once(slot).chain(others.iter().copied())
     }
 
@@ -296,7 +305,13 @@ impl Order {
                 if *other == before && *until >= ticket
         );
         if !waits_already {
-            self.obstruct(slot, ObstacleKind::Wait { slot: before, ticket });
+            self.obstruct(
+                slot,
+                ObstacleKind::Wait {
+                    slot: before,
+                    ticket,
+                },
+            );
         }
     }
 
@@ -318,7 +333,12 @@ impl Order {
         self.mark(slot, &mut mark);
         self.obstruct(
             slot,
-            ObstacleKind::HostFunction { function, seen: mark.seen, reached: false, returned: false },
+            ObstacleKind::HostFunction {
+                function,
+                seen: mark.seen,
+                reached: false,
+                returned: false,
+            },
         );
         self.advance();
         function
@@ -328,8 +348,11 @@ impl Order {
     pub(super) fn finish(&mut self, function: HostFunction) {
         for stream in self.streams.iter_mut().flatten() {
             for obstacle in &mut stream.obstacles {
-                if let ObstacleKind::HostFunction { function: other, returned, .. } =
-                    &mut obstacle.kind
+                if let ObstacleKind::HostFunction {
+                    function: other,
+                    returned,
+                    ..
+                } = &mut obstacle.kind
                 {
                     *returned |= *other == function;
                 }
@@ -351,7 +374,9 @@ impl Order {
         let stream = self.stream_mut(slot);
         stream.held = false;
         let before = stream.obstacles.len();
-        stream.obstacles.retain(|obstacle| !matches!(obstacle.kind, ObstacleKind::Hold));
+        stream
+            .obstacles
+            .retain(|obstacle| !matches!(obstacle.kind, ObstacleKind::Hold));
         if before > 0 && stream.obstacles.is_empty() {
             self.obstructed -= 1;
         }
@@ -367,7 +392,10 @@ impl Order {
     #[inline]
     pub(super) fn is_finished(&self, slot: Slot, ticket: u64) -> bool {
         match &self.streams[slot as usize] {
-            Some(stream) => stream.obstacles.front().is_none_or(|first| first.ticket > ticket),
+            Some(stream) => stream
+                .obstacles
+                .front()
+                .is_none_or(|first| first.ticket > ticket),
             None => true,
         }
     }
@@ -377,7 +405,9 @@ impl Order {
     pub(super) fn complete(&mut self, slot: Slot, ticket: u64) {
         let mut held = false;
         while !self.is_finished(slot, ticket) {
-            let Some(first) = self.stream_mut(slot).obstacles.front_mut() else { break };
+            let Some(first) = self.stream_mut(slot).obstacles.front_mut() else {
+                break;
+            };
             match &mut first.kind {
                 ObstacleKind::HostFunction { returned, .. } => *returned = true,
                 ObstacleKind::Wait { slot, ticket } => {
@@ -393,7 +423,10 @@ impl Order {
         }
         if held {
             self.ticket = self.ticket.max(ticket + 1);
-            let hold = Obstacle { ticket: ticket + 1, kind: ObstacleKind::Hold };
+            let hold = Obstacle {
+                ticket: ticket + 1,
+                kind: ObstacleKind::Hold,
+            };
             let obstacles = &mut self.stream_mut(slot).obstacles;
             obstacles.push_front(hold);
             if obstacles.len() == 1 {
@@ -427,11 +460,20 @@ impl Order {
 
     /// Gets past the first obstacle of a stream, if it stands no more.
     fn pass_first(&mut self, slot: Slot) -> bool {
-        let Some(stream) = &mut self.streams[slot as usize] else { return false };
-        let Some(first) = stream.obstacles.front_mut() else { return false };
+        let Some(stream) = &mut self.streams[slot as usize] else {
+            return false;
+        };
+        let Some(first) = stream.obstacles.front_mut() else {
+            return false;
+        };
         let gone = match &mut first.kind {
             ObstacleKind::Hold => false,
-            ObstacleKind::HostFunction { function, seen, reached, returned } => {
+            ObstacleKind::HostFunction {
+                function,
+                seen,
+                reached,
+                returned,
+            } => {
                 if !*reached {
                     *reached = true;
                     self.reached.push((*function, std::mem::take(seen)));
@@ -459,10 +501,14 @@ impl Order {
 
     #[inline]
     fn stream(&self, slot: Slot) -> &Stream {
-        self.streams[slot as usize].as_ref().expect("slots in use have a stream")
+        self.streams[slot as usize]
+            .as_ref()
+            .expect("slots in use have a stream")
     }
 
     fn stream_mut(&mut self, slot: Slot) -> &mut Stream {
-        self.streams[slot as usize].as_mut().expect("slots in use have a stream")
+        self.streams[slot as usize]
+            .as_mut()
+            .expect("slots in use have a stream")
     }
 }

@@ -52,7 +52,9 @@ impl Vmm {
         if size == 0 {
             return Err(Refusal::InvalidValue);
         }
-        let size = size.checked_next_multiple_of(GRANULARITY).ok_or(Refusal::OutOfMemory)?;
+        let size = size
+            .checked_next_multiple_of(GRANULARITY)
+            .ok_or(Refusal::OutOfMemory)?;
         let mut start = FIRST_RANGE;
         for (&taken, &length) in &self.ranges {
             if taken - start >= size {
@@ -70,7 +72,13 @@ impl Vmm {
     pub(super) fn release_range(&mut self, address: Address, size: u64) -> Result<(), Refusal> {
         let length = *self.ranges.get(&address.0).ok_or(Refusal::InvalidValue)?;
         let is_whole = size.checked_next_multiple_of(GRANULARITY) == Some(length);
-        if !is_whole || self.mappings.range(address.0..address.0 + length).next().is_some() {
+        if !is_whole
+            || self
+                .mappings
+                .range(address.0..address.0 + length)
+                .next()
+                .is_some()
+        {
             return Err(Refusal::InvalidValue);
         }
         self.ranges.remove(&address.0);
@@ -86,7 +94,14 @@ impl Vmm {
         }
         let handle = PageHandle(self.created);
         self.created += 1;
-        self.pages.insert(handle, Pages { size, mappings: 0, released: false });
+        self.pages.insert(
+            handle,
+            Pages {
+                size,
+                mappings: 0,
+                released: false,
+            },
+        );
         Ok(handle)
     }
 
@@ -142,7 +157,14 @@ impl Vmm {
         for offset in (0..size).step_by(page as usize) {
             let handle = PageHandle(self.created);
             self.created += 1;
-            self.pages.insert(handle, Pages { size: page, mappings: 0, released: true });
+            self.pages.insert(
+                handle,
+                Pages {
+                    size: page,
+                    mappings: 0,
+                    released: true,
+                },
+            );
             self.enter(address.offset(offset), page, handle);
         }
         Ok(())
@@ -199,7 +221,9 @@ impl Vmm {
 
     /// Whether a stretch lies on page boundaries inside one range and nothing is mapped there.
     fn is_vacant(&self, address: Address, size: u64) -> bool {
-        let Some(end) = address.0.checked_add(size) else { return false };
+        let Some(end) = address.0.checked_add(size) else {
+            return false;
+        };
         let inside = self
             .ranges
             .range(..=address.0)

@@ -2,8 +2,8 @@
 
 use super::CachingPolicy;
 use super::block::{NONE, Slot};
+use crate::heap_map::{BlockState, HeapMap, SegmentState, Usage};
 use crate::ids::Address;
-use crate::policy::{BlockState, HeapMap, SegmentState, Usage};
 
 impl CachingPolicy {
     /// The segments by address; of an expandable one, an entry for each contiguous range with

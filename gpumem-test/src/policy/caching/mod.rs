@@ -145,7 +145,10 @@ impl CachingPolicy {
 
     fn apply_config(&mut self) {
         self.rounding = Rounding::new(&self.config);
-        self.max_split = self.config.max_split_size.map_or(u64::MAX, |size| size.get());
+        self.max_split = self
+            .config
+            .max_split_size
+            .map_or(u64::MAX, |size| size.get());
         self.apply_limit();
     }
 
@@ -283,6 +286,16 @@ impl Policy for CachingPolicy {
     ///
     /// # Panics
     /// If the device does not take back what it gave.
+    fn begin_capture(&mut self, pool: (u64, u64), stream: StreamId) -> Result<(), Error> {
+        self.begin_private_pool(PrivatePoolId(pool.0, pool.1), move |asking| {
+            asking == stream
+        })
+    }
+
+    fn end_capture(&mut self, pool: (u64, u64)) -> Result<(), Error> {
+        self.end_private_pool(PrivatePoolId(pool.0, pool.1))
+    }
+
     fn trim<D: DeviceMemory, S: EventSink>(&mut self, device: &mut D, events: &mut S) {
         if let Err(error) = self.release_cached(device, events) {
             panic!("trim: {error}");

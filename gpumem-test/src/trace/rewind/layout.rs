@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::heap_map::{BlockState, HeapMap, SegmentState, Usage};
 use crate::ids::{Address, StreamId};
-use crate::policy::{BlockState, HeapMap, SegmentState, Usage};
 use crate::trace::StartState;
 use crate::trace::torch_snapshot::{Action, FramesId, RecordedSettings, TraceEntry};
 

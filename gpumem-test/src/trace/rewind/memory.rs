@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use crate::heap_map::Usage;
 use crate::ids::Address;
-use crate::policy::Usage;
 use crate::trace::torch_snapshot::{Action, FramesId, RecordedSettings, TorchSnapshot, TraceEntry};
 
 use super::layout;

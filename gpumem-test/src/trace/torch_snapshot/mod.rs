@@ -18,8 +18,8 @@ mod tests;
 use std::path::Path;
 
 use crate::error::Error;
+use crate::heap_map::Usage;
 use crate::ids::{Address, StreamId};
-use crate::policy::Usage;
 
 use super::pickle;
 use fields::Reader;

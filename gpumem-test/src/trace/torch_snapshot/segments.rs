@@ -1,7 +1,7 @@
 //! The segments and blocks at the end, checked: they overlap nowhere and blocks tile segments.
 
+use crate::heap_map::Usage;
 use crate::ids::{Address, StreamId};
-use crate::policy::Usage;
 use crate::trace::pickle::Value;
 
 use super::fields::{Problem, Read, Reader, count, expected, flag, handle, lossy};
