@@ -5,7 +5,6 @@
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::spanned::Spanned;
 
 use crate::options::Options;
 use crate::signature::Function;
@@ -53,48 +52,44 @@ fn args(options: &Options) -> impl Iterator<Item = &Arg> {
     })
 }
 
-/// The closure that calls the function.
+/// The closure that calls the function. Its own names are invisible to the user's code: a test may
+/// be called `gpu`, an argument be a constant `index`.
 fn run(options: &Options, function: &Function) -> TokenStream {
+    let local = |name| Ident::new(name, Span::mixed_site());
+    let index = local("index");
+    let gpu = local(if function.gpu.is_some() {
+        "gpu"
+    } else {
+        "_gpu"
+    });
     let call = |argument: Option<&syn::Expr>| {
         let name = &function.name;
         // A handle of the wrong type is shown where the function asks for it, a wrong result where
         // the function states it.
-        let gpu = function
-            .gpu
-            .as_ref()
-            .map(|ty| Ident::new("gpu", at(ty.span())));
-        let parameters = gpu.iter().map(ToTokens::to_token_stream);
-        let parameters = parameters.chain(argument.map(ToTokens::to_token_stream));
-        let call = quote_spanned!(at(function.returned)=> #name(#(#parameters),*));
+        let handle = function.gpu.iter().map(|place| {
+            let mut gpu = gpu.clone();
+            gpu.set_span(gpu.span().located_at(*place));
+            gpu.into_token_stream()
+        });
+        let parameters = handle.chain(argument.map(ToTokens::to_token_stream));
+        let place = Span::call_site().located_at(function.returned);
+        let call = quote_spanned!(place=> #name(#(#parameters),*));
         quote!(::gpumem_test::__private::finish(#call))
     };
-    let gpu = Ident::new(
-        if function.gpu.is_some() {
-            "gpu"
-        } else {
-            "_gpu"
-        },
-        Span::call_site(),
-    );
     if options.args.is_none() {
         let call = call(None);
-        return quote!(|#gpu, _index| #call);
+        return quote!(|#gpu, _| #call);
     }
     let arms = args(options).enumerate().map(|(index, arg)| {
         let call = call(Some(&arg.value));
         quote!(#index => #call)
     });
     quote! {
-        |#gpu, index| match index {
+        |#gpu, #index| match #index {
             #(#arms,)*
-            _ => ::core::unreachable!("no argument {}", index),
+            _ => ::core::unreachable!("there is no argument {}", #index),
         }
     }
-}
-
-/// A place in the user's code, for names of ours.
-fn at(place: Span) -> Span {
-    Span::call_site().located_at(place)
 }
 
 /// The closure that compares with the accepted snapshot, by insta's macro in the user's file.

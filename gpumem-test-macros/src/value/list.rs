@@ -3,7 +3,7 @@
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use syn::{Error, LitStr};
 
-use super::text::{Text, bare, looks_like_a_name, quoted, string};
+use super::text::{Text, bare, name_in, quoted, string};
 use super::{Value, required};
 use crate::mistakes::Mistakes;
 
@@ -88,8 +88,8 @@ impl Text for Policy {
         }
     }
 
-    fn is_meant(text: &str) -> bool {
-        looks_like_a_name(text)
+    fn meant(text: &str) -> Option<String> {
+        name_in(text)
     }
 }
 
