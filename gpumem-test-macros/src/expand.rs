@@ -200,3 +200,54 @@ fn some(value: &impl ToTokens) -> TokenStream {
 fn option<T: ToTokens>(value: Option<&T>) -> TokenStream {
     value.map_or_else(|| quote!(::core::option::Option::None), some)
 }
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::TokenStream;
+
+    fn expand(options: &str, item: &str) -> String {
+        let parse = |text: &str| text.parse::<TokenStream>().unwrap();
+        let (options, function) = crate::checked(parse(options), parse(item)).unwrap();
+        super::expand(&options, &function).to_string()
+    }
+
+    #[test]
+    fn each_argument_has_the_index_of_its_name() {
+        let text = expand("args = [8, LAST]", "fn f(gpu: &Gpu, n: usize) {}");
+        for part in [
+            "args : & [\"8\" , \"LAST\"] ,",
+            "0usize => :: gpumem_test :: __private :: finish (f (gpu , 8))",
+            "1usize => :: gpumem_test :: __private :: finish (f (gpu , LAST))",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_function_gets_what_it_asks_for() {
+        assert!(expand("", "fn f() {}").contains("finish (f ())"));
+        assert!(expand("", "fn f(_: &Gpu) {}").contains("finish (f (gpu))"));
+    }
+
+    #[test]
+    fn the_code_names_only_the_private_module_and_core() {
+        let text = expand(
+            "budget = \"1GiB\", policy = \"caching\", max_leak = \"steady\", snapshot = \"x\", \
+             timeout = \"1s\", ignore, args = [1]",
+            "fn f(gpu: &Gpu, n: usize) {}",
+        );
+        for path in text.split(":: gpumem_test").skip(1) {
+            assert!(path.starts_with(" :: __private :: "), "{path}");
+        }
+        assert!(
+            !text.contains("allow") && !text.contains("unsafe"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn only_a_test_with_a_snapshot_brings_insta() {
+        assert!(expand("snapshot", "fn f() {}").contains("insta"));
+        assert!(!expand("", "fn f() {}").contains("insta"));
+    }
+}

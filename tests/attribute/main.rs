@@ -122,7 +122,7 @@ fn the_place_is_the_functions_name() {
         let entry = entry(name);
         assert_eq!(entry.line, two::LINE, "{name}");
         assert_eq!(entry.column, column, "{name}");
-        assert!(entry.file.ends_with("attribute.rs"), "{}", entry.file);
+        assert!(entry.file.ends_with("main.rs"), "{}", entry.file);
     }
 }
 

@@ -84,6 +84,12 @@ impl Text for Policy {
     fn from_text(text: &str) -> Result<Self, String> {
         match text.trim() {
             "" => Err("the string is empty: write a policy, as in \"caching\"".to_owned()),
+            // A comma behind a colon is the policy's own: `caching:a:1,b:2`.
+            text if text.contains(',') && !text.contains(':') => {
+                let names: Vec<_> = text.split(',').map(|name| quoted(name.trim())).collect();
+                let names = names.join(", ");
+                Err(format!("one string names one policy: write [{names}]"))
+            }
             text => Ok(Self(text.to_owned())),
         }
     }
@@ -128,6 +134,7 @@ mod tests {
                 ("[\"driver\",, \"caching\"]", "no policy before this"),
                 ("[[\"driver\"]]", "not a list"),
                 ("(\"driver\", \"caching\")", "string literal"),
+                ("\"driver, caching\"", "write [\"driver\", \"caching\"]"),
                 ("5", "string literal"),
                 ("", "needs a value"),
             ],
