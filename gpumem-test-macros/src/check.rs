@@ -17,11 +17,11 @@ pub(crate) fn check_options(options: &Options, mistakes: &mut Mistakes) {
         );
         mistakes.add(allow.mistake(sentence));
     }
-    if let Some(tolerance) = &options.tolerance {
-        if !options.has("snapshot") {
-            let sentence = "`tolerance` says how far a test may be from its snapshot, but there is none: add `snapshot`";
-            mistakes.add(Error::new(tolerance.name.span(), sentence));
-        }
+    if let Some(tolerance) = &options.tolerance
+        && !options.has("snapshot")
+    {
+        let sentence = "`tolerance` says how far a test may be from its snapshot, but there is none: add `snapshot`";
+        mistakes.add(Error::new(tolerance.name.span(), sentence));
     }
     check_bytes(options, mistakes);
     for bound in [
@@ -63,10 +63,10 @@ impl Limit {
 /// budget: a bound above one further out could never fail first.
 fn check_bytes(options: &Options, mistakes: &mut Mistakes) {
     let mut outer: Vec<Limit> = Vec::new();
-    if let Some(budget) = &options.budget {
-        if let Budget::Bytes(bytes) = budget.value {
-            outer.push(Limit::new(budget, bytes));
-        }
+    if let Some(budget) = &options.budget
+        && let Budget::Bytes(bytes) = budget.value
+    {
+        outer.push(Limit::new(budget, bytes));
     }
     for bound in [&options.max_reserved, &options.max_allocated]
         .into_iter()
@@ -76,10 +76,10 @@ fn check_bytes(options: &Options, mistakes: &mut Mistakes) {
         check_inner(bound, bytes, &outer, mistakes);
         outer.push(Limit::new(bound, bytes));
     }
-    if let Some(bound) = &options.max_leak {
-        if let Leak::Bytes(bytes) = bound.value {
-            check_inner(bound, bytes, &outer, mistakes);
-        }
+    if let Some(bound) = &options.max_leak
+        && let Leak::Bytes(bytes) = bound.value
+    {
+        check_inner(bound, bytes, &outer, mistakes);
     }
 }
 

@@ -48,16 +48,15 @@ fn pieces(tokens: TokenStream, mistakes: &mut Mistakes) -> Vec<Vec<TokenTree>> {
             continue;
         }
         // `budget = "2GiB" policy = "caching"`: a second `name =` begins the next option.
-        if let TokenTree::Ident(name) = &token {
-            if piece.len() > 2
-                && is_equals(&piece[1])
-                && tokens.peek().is_some_and(is_equals)
-                && !is_equals(&piece[piece.len() - 1])
-            {
-                let sentence = format!("expected `,` before the option `{name}`");
-                mistakes.add(Error::new(name.span(), sentence));
-                pieces.push(std::mem::take(&mut piece));
-            }
+        if let TokenTree::Ident(name) = &token
+            && piece.len() > 2
+            && is_equals(&piece[1])
+            && tokens.peek().is_some_and(is_equals)
+            && !is_equals(&piece[piece.len() - 1])
+        {
+            let sentence = format!("expected `,` before the option `{name}`");
+            mistakes.add(Error::new(name.span(), sentence));
+            pieces.push(std::mem::take(&mut piece));
         }
         piece.push(token);
     }

@@ -5,7 +5,6 @@
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::spanned::Spanned;
 
 use crate::options::Options;
 use crate::signature::Function;
@@ -53,48 +52,44 @@ fn args(options: &Options) -> impl Iterator<Item = &Arg> {
     })
 }
 
-/// The closure that calls the function.
+/// The closure that calls the function. Its own names are invisible to the user's code: a test may
+/// be called `gpu`, an argument be a constant `index`.
 fn run(options: &Options, function: &Function) -> TokenStream {
+    let local = |name| Ident::new(name, Span::mixed_site());
+    let index = local("index");
+    let gpu = local(if function.gpu.is_some() {
+        "gpu"
+    } else {
+        "_gpu"
+    });
     let call = |argument: Option<&syn::Expr>| {
         let name = &function.name;
         // A handle of the wrong type is shown where the function asks for it, a wrong result where
         // the function states it.
-        let gpu = function
-            .gpu
-            .as_ref()
-            .map(|ty| Ident::new("gpu", at(ty.span())));
-        let parameters = gpu.iter().map(ToTokens::to_token_stream);
-        let parameters = parameters.chain(argument.map(ToTokens::to_token_stream));
-        let call = quote_spanned!(at(function.returned)=> #name(#(#parameters),*));
+        let handle = function.gpu.iter().map(|place| {
+            let mut gpu = gpu.clone();
+            gpu.set_span(gpu.span().located_at(*place));
+            gpu.into_token_stream()
+        });
+        let parameters = handle.chain(argument.map(ToTokens::to_token_stream));
+        let place = Span::call_site().located_at(function.returned);
+        let call = quote_spanned!(place=> #name(#(#parameters),*));
         quote!(::gpumem_test::__private::finish(#call))
     };
-    let gpu = Ident::new(
-        if function.gpu.is_some() {
-            "gpu"
-        } else {
-            "_gpu"
-        },
-        Span::call_site(),
-    );
     if options.args.is_none() {
         let call = call(None);
-        return quote!(|#gpu, _index| #call);
+        return quote!(|#gpu, _| #call);
     }
     let arms = args(options).enumerate().map(|(index, arg)| {
         let call = call(Some(&arg.value));
         quote!(#index => #call)
     });
     quote! {
-        |#gpu, index| match index {
+        |#gpu, #index| match #index {
             #(#arms,)*
-            _ => ::core::unreachable!("no argument {}", index),
+            _ => ::core::unreachable!("there is no argument {}", #index),
         }
     }
-}
-
-/// A place in the user's code, for names of ours.
-fn at(place: Span) -> Span {
-    Span::call_site().located_at(place)
 }
 
 /// The closure that compares with the accepted snapshot, by insta's macro in the user's file.
@@ -204,4 +199,55 @@ fn some(value: &impl ToTokens) -> TokenStream {
 
 fn option<T: ToTokens>(value: Option<&T>) -> TokenStream {
     value.map_or_else(|| quote!(::core::option::Option::None), some)
+}
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::TokenStream;
+
+    fn expand(options: &str, item: &str) -> String {
+        let parse = |text: &str| text.parse::<TokenStream>().unwrap();
+        let (options, function) = crate::checked(parse(options), parse(item)).unwrap();
+        super::expand(&options, &function).to_string()
+    }
+
+    #[test]
+    fn each_argument_has_the_index_of_its_name() {
+        let text = expand("args = [8, LAST]", "fn f(gpu: &Gpu, n: usize) {}");
+        for part in [
+            "args : & [\"8\" , \"LAST\"] ,",
+            "0usize => :: gpumem_test :: __private :: finish (f (gpu , 8))",
+            "1usize => :: gpumem_test :: __private :: finish (f (gpu , LAST))",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_function_gets_what_it_asks_for() {
+        assert!(expand("", "fn f() {}").contains("finish (f ())"));
+        assert!(expand("", "fn f(_: &Gpu) {}").contains("finish (f (gpu))"));
+    }
+
+    #[test]
+    fn the_code_names_only_the_private_module_and_core() {
+        let text = expand(
+            "budget = \"1GiB\", policy = \"caching\", max_leak = \"steady\", snapshot = \"x\", \
+             timeout = \"1s\", ignore, args = [1]",
+            "fn f(gpu: &Gpu, n: usize) {}",
+        );
+        for path in text.split(":: gpumem_test").skip(1) {
+            assert!(path.starts_with(" :: __private :: "), "{path}");
+        }
+        assert!(
+            !text.contains("allow") && !text.contains("unsafe"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn only_a_test_with_a_snapshot_brings_insta() {
+        assert!(expand("snapshot", "fn f() {}").contains("insta"));
+        assert!(!expand("", "fn f() {}").contains("insta"));
+    }
 }

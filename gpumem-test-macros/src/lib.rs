@@ -1,7 +1,7 @@
 //! The attribute of gpumem-test, re-exported by that crate as `gpumem_test::gpu_mem_test`.
 //!
 //! The tokens between the parentheses are cut into options (`clause`), each is read by the sort of
-//! value that it takes (`value`, listed in `options`), the function is read (`signature`), both are
+//! value that it takes (`value`, listed in `options`), the function is read (`signature`, `parameters`), both are
 //! compared (`check`), and what is left becomes one registered entry (`expand`). Mistakes of all
 //! these steps are collected and reported at once (`mistakes`). No step reads the function's body.
 
@@ -10,6 +10,7 @@ mod clause;
 mod expand;
 mod mistakes;
 mod options;
+mod parameters;
 mod signature;
 mod value;
 

@@ -173,6 +173,13 @@ impl EventSink for () {
     fn record(&mut self, _: EventKind) {}
 }
 
+impl<S: EventSink> EventSink for &mut S {
+    #[inline]
+    fn record(&mut self, kind: EventKind) {
+        (**self).record(kind);
+    }
+}
+
 impl EventSink for Vec<EventKind> {
     #[inline]
     fn record(&mut self, kind: EventKind) {

@@ -1,21 +1,63 @@
 //! Test the GPU memory that your code needs.
+//!
+//! A test annotated with [`#[gpu_mem_test]`](macro@gpu_mem_test) runs in a process of its own under
+//! a chosen allocator and a hard budget. Afterwards its peaks, fragmentation and leaks are held
+//! against bounds and against an insta snapshot that is reviewed like code. No GPU is needed: the
+//! simulated device has the figures of a real one, to the byte.
+//!
+//! ```no_run
+//! use gpumem_test::prelude::*;
+//!
+//! #[gpu_mem_test(budget = "2GiB", policy = "caching", max_allocated = "1.2GiB", snapshot)]
+//! fn decoding_keeps_its_cache_small(gpu: &Gpu) -> TestResult {
+//!     let mut cache = gpu.alloc::<f32>(1 << 20)?;
+//!     gpu.checkpoint("prefill");
+//!     for token in 1..=120 {
+//!         cache = gpu.alloc((1 << 20) + (token << 10))?; // the old one lives until here
+//!     }
+//!     gpu.checkpoint("decode");
+//!     Ok(())
+//! }
+//!
+//! gpumem_test::main!(); // in Cargo.toml: [[test]] name = "…", harness = false
+//! ```
+//!
+//! Where things are: the attribute's options are in [`gpu_mem_test`](macro@gpu_mem_test), the handle is [`Gpu`], the
+//! allocators are [`CachingPolicy`] and [`DriverPolicy`] over any [`DeviceMemory`] ([`SimDevice`]),
+//! and [`Replay`] runs a [`Trace`] (a PyTorch memory snapshot, or your own list) under any of them.
+//!
+//! Environment variables that the harness reads are listed in [`environment`].
 
-// A destructor or a generated name may call into rooms by these paths: keep the list complete.
+// Vocabulary.
 mod bytes;
-mod check;
 mod config;
-mod device;
 mod error;
 mod event;
-mod gpu;
-mod harness;
+mod heap_map;
 mod ids;
+
+// Where memory comes from, where a request goes, what happened.
+mod device;
 mod ledger;
-mod macros;
 mod policy;
+mod trace;
+
+// One policy on one device, recorded; and the two front doors to it.
+mod gpu;
+mod heap;
+mod replay;
+
+// What came of it.
+mod check;
 mod report;
 mod snapshot;
 mod summary;
+
+// Running tests.
+mod harness;
+mod macros;
+
+pub mod prelude;
 
 #[doc(hidden)]
 #[path = "private.rs"]
@@ -23,19 +65,30 @@ pub mod __private;
 
 pub use bytes::Bytes;
 pub use config::{Budget, DeviceSpec, PolicyKind, PolicySpec};
+pub use device::sim::{
+    DeviceProfile, HostFunction, PageHandle, PoolFigures, ProfileSource, ReusePolicy, SimDevice,
+    StreamKind,
+};
 pub use device::{BackingChange, DeviceMemory, MemoryInfo, Refusal};
 pub use error::{Error, OutOfMemory};
 pub use event::{Event, EventKind, EventSink, Extent, OomClass, SegmentKind};
-pub use gpu::Gpu;
+pub use gpu::{Buffer, Busy, Gpu, GpuBuilder, Stream};
 pub use gpumem_test_macros::gpu_mem_test;
 pub use harness::{TestResult, exit_code};
+pub use heap_map::{BlockState, HeapMap, SegmentState, Usage};
 pub use ids::{Address, BlockId, DeviceId, Fence, PoolId, StreamId, TextId, ThreadIndex};
 pub use ledger::{Ledger, Recording};
 pub use policy::{
-    Block, BlockState, HeapMap, Origin, Policy, Request, SegmentState, Stat, Statistics,
-    StatsByPool, Usage,
+    AnyPolicy, Block, CachingConfig, CachingPolicy, DriverPolicy, MemoryLimits, Origin, Policy,
+    PrivatePoolId, ROUNDUP_INTERVALS, Request, Stat, Statistics, StatsByPool, memory_summary,
 };
+pub use replay::{Replay, ReplayOom, ReplayOutcome};
 pub use summary::{
     Counts, DeviceSummary, FailedRequest, Holder, Leak, Level, Moment, Others, Setting, Summary,
     Timeline, Window,
+};
+pub use trace::{
+    Action, Annotation, Frame, FramesId, HeldBlock, RecordedSettings, SiteId, SnapshotBlock,
+    SnapshotSegment, StartState, TorchSnapshot, Trace, TraceBlock, TraceBuilder, TraceEntry,
+    TraceOp,
 };

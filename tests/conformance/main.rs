@@ -4,3 +4,4 @@
 //! recordings, or those of the folder that `GPUMEM_ORACLE_DIR` names.
 
 mod case;
+mod driver;

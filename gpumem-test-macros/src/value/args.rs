@@ -1,8 +1,10 @@
 //! `args`: the values that a test runs with, and their names.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{Error, Expr, Lit};
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::{Error, Expr, Lit, Token};
 
 use super::text::bare;
 use super::{Value, required};
@@ -24,27 +26,32 @@ pub(crate) struct Arg {
 impl Value for Args {
     fn parse(name: &Ident, written: Option<&TokenStream>) -> syn::Result<Self> {
         let tokens = required(name, written, EXAMPLE)?;
-        let list = match visible(syn::parse2(tokens.clone())?) {
-            Expr::Array(list) => list,
-            Expr::Repeat(list) => {
-                let sentence = format!("write each value of `{name}`, as in `{name} = {EXAMPLE}`");
-                return Err(Error::new_spanned(list, sentence));
-            }
-            _ => {
-                let sentence =
-                    format!("option `{name}` takes a list in brackets, as in `{name} = {EXAMPLE}`");
-                return Err(Error::new_spanned(tokens, sentence));
-            }
+        let Some(list) = brackets(tokens.clone()) else {
+            let sentence =
+                format!("option `{name}` takes a list in brackets, as in `{name} = {EXAMPLE}`");
+            return Err(Error::new_spanned(tokens, sentence));
         };
-        if list.elems.is_empty() {
+        if list.is_empty() {
             let sentence = format!(
                 "the list of `{name}` is empty, so that no test would run: write a value, as in `{name} = {EXAMPLE}`"
             );
-            return Err(Error::new_spanned(list, sentence));
+            return Err(Error::new_spanned(tokens, sentence));
         }
+        let is_semicolon =
+            |token| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ';');
+        if list.clone().into_iter().any(is_semicolon) {
+            let sentence = format!("write each value of `{name}`, as in `{name} = {EXAMPLE}`");
+            return Err(Error::new_spanned(tokens, sentence));
+        }
+        let values = Punctuated::<Expr, Token![,]>::parse_terminated
+            .parse2(list)
+            .map_err(|error| {
+                let sentence = format!("option `{name}`: {error} in the list of values");
+                Error::new(error.span(), sentence)
+            })?;
         let mut mistakes = Mistakes::default();
         let mut args: Vec<Arg> = Vec::new();
-        for value in list.elems {
+        for value in values {
             let arg = Arg {
                 name: name_of(&value),
                 value,
@@ -69,6 +76,19 @@ fn same_name(option: &Ident, first: &Arg, second: &Arg) -> Error {
         )
     };
     Error::new_spanned(&second.value, sentence)
+}
+
+/// What stands between the brackets of a list, if `tokens` are one list and nothing more.
+fn brackets(tokens: TokenStream) -> Option<TokenStream> {
+    let mut tokens = tokens.into_iter();
+    match (tokens.next()?, tokens.next()) {
+        (TokenTree::Group(group), None) => match group.delimiter() {
+            Delimiter::Bracket => Some(group.stream()),
+            Delimiter::None => brackets(group.stream()),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The expression out of the invisible groups in which `macro_rules` passes it.
@@ -174,7 +194,8 @@ mod tests {
                 ("[0; 3]", "write each value"),
                 ("[1, 8, 1]", "`1` is in the list of `args` twice"),
                 ("[\"a b\", \"a-b\"]", "both become `a-b`"),
-                ("[1 2]", "expected `,`"),
+                ("[1 2]", "expected `,` in the list"),
+                ("[1, , 2]", "in the list of values"),
                 ("", "needs a value, as in `args = [1, 8, 64]`"),
             ],
         );

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use syn::Error;
 
 use super::Value;
-use super::text::Text;
+use super::text::{Text, name_in};
 
 /// An option that is there or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,9 +72,12 @@ impl Text for FileName {
             return Err("the name is empty: write `snapshot` alone for the test's own name".into());
         }
         if let Some(other) = text.chars().find(|c| !is_plain(*c)) {
+            let other = match other {
+                '\\' => other.to_string(),
+                other => other.escape_debug().to_string(),
+            };
             return Err(format!(
-                "`{text}` becomes a file's name, which cannot hold `{}`: use letters, digits, `_`, `-` and `.`",
-                other.escape_debug()
+                "`{text}` becomes a file's name, which cannot hold `{other}`: use letters, digits, `_`, `-` and `.`"
             ));
         }
         if text.contains("..") || text.starts_with('.') {
@@ -90,8 +93,8 @@ impl Text for FileName {
         Ok(Self(text.to_owned()))
     }
 
-    fn is_meant(text: &str) -> bool {
-        super::text::looks_like_a_name(text) && Self::from_text(text).is_ok()
+    fn meant(text: &str) -> Option<String> {
+        name_in(text).filter(|text| Self::from_text(text).is_ok())
     }
 }
 
@@ -109,8 +112,8 @@ impl Text for Why {
         Ok(Self(text.to_owned()))
     }
 
-    fn is_meant(_: &str) -> bool {
-        false
+    fn meant(_: &str) -> Option<String> {
+        None
     }
 }
 
@@ -144,7 +147,7 @@ mod tests {
             &[
                 ("\"\"", "is empty"),
                 ("\"a/b\"", "cannot hold `/`"),
-                ("r\"a\\b\"", "cannot hold `\\\\`"),
+                ("r\"a\\b\"", "cannot hold `\\`"),
                 ("\"a b\"", "cannot hold ` `"),
                 ("\"a\\n\"", "cannot hold `\\n`"),
                 ("\"..\"", "hold `..`"),

@@ -3,7 +3,7 @@
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use syn::{Error, LitStr};
 
-use super::text::{Text, bare, looks_like_a_name, quoted, string};
+use super::text::{Text, bare, name_in, quoted, string};
 use super::{Value, required};
 use crate::mistakes::Mistakes;
 
@@ -84,12 +84,18 @@ impl Text for Policy {
     fn from_text(text: &str) -> Result<Self, String> {
         match text.trim() {
             "" => Err("the string is empty: write a policy, as in \"caching\"".to_owned()),
+            // A comma behind a colon is the policy's own: `caching:a:1,b:2`.
+            text if text.contains(',') && !text.contains(':') => {
+                let names: Vec<_> = text.split(',').map(|name| quoted(name.trim())).collect();
+                let names = names.join(", ");
+                Err(format!("one string names one policy: write [{names}]"))
+            }
             text => Ok(Self(text.to_owned())),
         }
     }
 
-    fn is_meant(text: &str) -> bool {
-        looks_like_a_name(text)
+    fn meant(text: &str) -> Option<String> {
+        name_in(text)
     }
 }
 
@@ -128,6 +134,7 @@ mod tests {
                 ("[\"driver\",, \"caching\"]", "no policy before this"),
                 ("[[\"driver\"]]", "not a list"),
                 ("(\"driver\", \"caching\")", "string literal"),
+                ("\"driver, caching\"", "write [\"driver\", \"caching\"]"),
                 ("5", "string literal"),
                 ("", "needs a value"),
             ],

@@ -4,6 +4,7 @@ mod args;
 mod count;
 mod flag;
 mod list;
+mod measure;
 mod text;
 
 use proc_macro2::{Ident, TokenStream};
@@ -12,7 +13,7 @@ pub(crate) use args::{Arg, Args};
 pub(crate) use count::Count;
 pub(crate) use flag::{Flag, Reason, SnapshotName};
 pub(crate) use list::Policies;
-pub(crate) use text::{Budget, Device, Leak, Share, Size, Timeout};
+pub(crate) use measure::{Budget, Device, Leak, Share, Size, Timeout};
 
 /// A sort of value.
 pub(crate) trait Value: Sized {

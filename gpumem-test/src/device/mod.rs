@@ -126,6 +126,10 @@ pub trait DeviceMemory {
     /// Gives back what the device's own pools hold and nobody uses (`cuMemPoolTrimTo(0)` each).
     fn trim_pools(&mut self) {}
 
+    /// Starts or stops to keep the changes for [`DeviceMemory::next_change`]; they are not kept
+    /// until somebody asks, and stopping drops those not yet taken.
+    fn watch_changes(&mut self, _watch: bool) {}
+
     /// Takes the next change of what backs the device's own allocators, oldest first.
     fn next_change(&mut self) -> Option<BackingChange> {
         None
@@ -133,6 +137,15 @@ pub trait DeviceMemory {
 }
 
 impl Refusal {
+    /// The driver's number for it (`CUresult`).
+    pub const fn code(self) -> u32 {
+        match self {
+            Self::InvalidValue => 1,
+            Self::OutOfMemory => 2,
+            Self::NotSupported => 801,
+        }
+    }
+
     /// The error for a refusal of something other than memory.
     pub(crate) fn into_error(self, call: &str) -> Error {
         match self {

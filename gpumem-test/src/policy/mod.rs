@@ -4,13 +4,23 @@
 //! that one policy runs on the real card, on the simulated one and over a recording. No clock, no
 //! globals, no input or output. What happens is told to an [`EventSink`].
 
+mod any;
+pub(crate) mod caching;
+pub(crate) mod driver;
+pub(crate) mod oom;
 pub(crate) mod statistics;
 
 use crate::device::DeviceMemory;
 use crate::error::Error;
 use crate::event::EventSink;
+use crate::heap_map::HeapMap;
 use crate::ids::{Address, BlockId, StreamId};
 
+pub use any::{AnyPolicy, check};
+pub use caching::{
+    CachingConfig, CachingPolicy, MemoryLimits, PrivatePoolId, ROUNDUP_INTERVALS, memory_summary,
+};
+pub use driver::DriverPolicy;
 pub use statistics::{Stat, Statistics, StatsByPool};
 
 /// Which of the driver's calls the code made.
@@ -99,6 +109,23 @@ pub trait Policy {
     /// Gives back what nobody uses (`empty_cache`).
     fn trim<D: DeviceMemory, S: EventSink>(&mut self, device: &mut D, events: &mut S);
 
+    /// From here on the requests of `stream` go to a private pool, which is made if it is new (a
+    /// CUDA graph is captured). A policy without such pools serves them as any other.
+    ///
+    /// # Errors
+    /// Misuse, if the pool takes requests already.
+    fn begin_capture(&mut self, _pool: (u64, u64), _stream: StreamId) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// From here on no requests go to the private pool; what it holds stays its own.
+    ///
+    /// # Errors
+    /// Misuse, if the pool takes no requests.
+    fn end_capture(&mut self, _pool: (u64, u64)) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Learns that the device may have changed by itself (a stream was synchronised).
     fn device_synchronized<D: DeviceMemory, S: EventSink>(
         &mut self,
@@ -118,54 +145,4 @@ pub trait Policy {
 
     /// The settings in force, as (name, value) in the order of the policy's documentation.
     fn settings(&self) -> Vec<(&'static str, String)>;
-}
-
-/// All segments and blocks at one moment, by address.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HeapMap {
-    /// The segments, by address.
-    pub segments: Vec<SegmentState>,
-}
-
-/// A segment and its blocks. Sizes are bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SegmentState {
-    /// Its first byte.
-    pub address: Address,
-    /// Its length.
-    pub size: u64,
-    /// The stream that owns it.
-    pub stream: StreamId,
-    /// Whether it serves small blocks.
-    pub small: bool,
-    /// Whether it is a contiguous mapped part of a larger address range.
-    pub expandable: bool,
-    /// The private pool it belongs to; (0, 0) for none.
-    pub private_pool: (u64, u64),
-    /// Its blocks, which tile it in address order.
-    pub blocks: Vec<BlockState>,
-}
-
-/// A block of a [`SegmentState`]. Sizes are bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockState {
-    /// Its first byte.
-    pub address: Address,
-    /// Its length.
-    pub size: u64,
-    /// Bytes asked for; of a free block, what the block object last held.
-    pub requested: u64,
-    /// Whether it is held, pending or free.
-    pub usage: Usage,
-}
-
-/// Whether a block is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Usage {
-    /// The code holds it.
-    Allocated,
-    /// Freed, but a stream may still use it.
-    PendingFree,
-    /// Free.
-    Free,
 }

@@ -1,0 +1,216 @@
+//! The device's calls on stream-ordered pools.
+
+use super::pool::{CHUNK, Pool};
+use super::{FIRST_POOL_BASE, PoolFigures, ReusePolicy, SimDevice};
+use crate::device::Refusal;
+use crate::ids::{Address, PoolId, StreamId};
+
+impl SimDevice {
+    /// Makes a pool (`cuMemPoolCreate`) that never reserves more than `max_size` bytes, rounded
+    /// down to chunks of 32 MiB; `None` for no limit of its own.
+    pub fn create_pool(&mut self, max_size: Option<u64>) -> PoolId {
+        let pool = match max_size {
+            Some(bytes) => Pool::new(bytes, true),
+            None => Pool::new(self.profile.total, false),
+        };
+        let vacant = self.pools.iter().position(Option::is_none);
+        let index = vacant.unwrap_or_else(|| {
+            self.pools.push(None);
+            self.pools.len() - 1
+        });
+        self.pools[index] = Some(pool);
+        PoolId(u32::try_from(index).expect("below 2^32 pools"))
+    }
+
+    /// Destroys a pool (`cuMemPoolDestroy`): all its memory goes back, whoever holds it.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidValue`] for the default pool or one that does not exist.
+    pub fn destroy_pool(&mut self, pool: PoolId) -> Result<(), Refusal> {
+        if pool == PoolId::DEFAULT {
+            return Err(Refusal::InvalidValue);
+        }
+        let mut gone = self.pool_slot(pool)?.take().ok_or(Refusal::InvalidValue)?;
+        gone.give_all_back(&mut self.supply);
+        Ok(())
+    }
+
+    /// Gives back chunks that are not in use until `keep` bytes, rounded up to chunks, are left
+    /// (`cuMemPoolTrimTo`). Settles nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidValue`] if the pool does not exist, as for all calls that name one.
+    pub fn trim_pool(&mut self, pool: PoolId, keep: u64) -> Result<(), Refusal> {
+        let (pool, supply) = self.pool_and_supply(pool)?;
+        pool.trim(supply, keep);
+        Ok(())
+    }
+
+    /// Sets the release threshold in bytes: what a synchronisation leaves reserved. Releases
+    /// nothing by itself. Rounded down to chunks; [`u64::MAX`] keeps everything.
+    ///
+    /// # Errors
+    /// See [`Self::trim_pool`].
+    pub fn set_release_threshold(&mut self, pool: PoolId, bytes: u64) -> Result<(), Refusal> {
+        self.pool_and_supply(pool)?.0.threshold = bytes;
+        Ok(())
+    }
+
+    /// The release threshold in bytes, as it was set.
+    ///
+    /// # Errors
+    /// See [`Self::trim_pool`].
+    pub fn release_threshold(&self, pool: PoolId) -> Result<u64, Refusal> {
+        Ok(self.pool(pool)?.threshold)
+    }
+
+    /// Sets what may be reused.
+    ///
+    /// # Errors
+    /// See [`Self::trim_pool`].
+    pub fn set_reuse(&mut self, pool: PoolId, reuse: ReusePolicy) -> Result<(), Refusal> {
+        self.pool_and_supply(pool)?.0.reuse = reuse;
+        Ok(())
+    }
+
+    /// What may be reused.
+    ///
+    /// # Errors
+    /// See [`Self::trim_pool`].
+    pub fn reuse(&self, pool: PoolId) -> Result<ReusePolicy, Refusal> {
+        Ok(self.pool(pool)?.reuse)
+    }
+
+    /// The figures of a pool.
+    ///
+    /// # Errors
+    /// See [`Self::trim_pool`].
+    pub fn pool_figures(&self, pool: PoolId) -> Result<PoolFigures, Refusal> {
+        Ok(self.pool(pool)?.figures())
+    }
+
+    /// Sets *reserved high* to the present value (the driver takes 0 for that).
+    ///
+    /// # Errors
+    /// See [`Self::trim_pool`].
+    pub fn reset_reserved_high(&mut self, pool: PoolId) -> Result<(), Refusal> {
+        self.pool_and_supply(pool)?.0.reset_reserved_high();
+        Ok(())
+    }
+
+    /// Sets *used high* to the present value.
+    ///
+    /// # Errors
+    /// See [`Self::trim_pool`].
+    pub fn reset_used_high(&mut self, pool: PoolId) -> Result<(), Refusal> {
+        self.pool_and_supply(pool)?.0.reset_used_high();
+        Ok(())
+    }
+
+    /// Bytes that were freed in a pool and still belong to a stream.
+    ///
+    /// # Errors
+    /// See [`Self::trim_pool`].
+    pub fn pool_pending(&self, pool: PoolId) -> Result<u64, Refusal> {
+        Ok(self.pool(pool)?.pending_bytes())
+    }
+
+    /// Places a pool's address range.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidValue`] if the pool does not exist or is in use.
+    pub fn set_pool_base(&mut self, pool: PoolId, base: Address) -> Result<(), Refusal> {
+        let placed = self.pool_and_supply(pool)?.0.set_base(base.0);
+        if placed {
+            Ok(())
+        } else {
+            Err(Refusal::InvalidValue)
+        }
+    }
+
+    /// Takes memory from a pool; see the trait of devices.
+    pub(super) fn take_ordered(
+        &mut self,
+        pool: PoolId,
+        size: u64,
+        stream: StreamId,
+    ) -> Result<Address, Refusal> {
+        if size == 0 {
+            return Ok(Address::NULL);
+        }
+        let slot = self.order.slot(stream);
+        self.place_pool(pool)?;
+        let Self {
+            pools,
+            supply,
+            order,
+            ..
+        } = self;
+        let pool = pools[pool.0 as usize]
+            .as_mut()
+            .ok_or(Refusal::InvalidValue)?;
+        pool.allocate(supply, order, slot, size)
+    }
+
+    /// Gives a pool its range at its first use: the lowest place that is free.
+    fn place_pool(&mut self, pool: PoolId) -> Result<(), Refusal> {
+        let wanted = self.pool(pool)?;
+        if wanted.base().is_some() {
+            return Ok(());
+        }
+        let size = wanted.range_bytes();
+        let mut taken: Vec<(u64, u64)> = self
+            .pools
+            .iter()
+            .flatten()
+            .filter_map(|pool| Some((pool.base()?, pool.range_bytes())))
+            .collect();
+        taken.sort_unstable();
+        let mut start = FIRST_POOL_BASE;
+        for (base, length) in taken {
+            if base.saturating_sub(start) >= size {
+                break;
+            }
+            start = start.max(base + length);
+        }
+        self.set_pool_base(pool, Address(start))
+    }
+
+    /// The pool whose range contains an address.
+    #[inline]
+    pub(super) fn pool_at(&self, address: Address) -> Option<usize> {
+        self.pools
+            .iter()
+            .position(|pool| pool.as_ref().is_some_and(|pool| pool.contains(address)))
+    }
+
+    fn pool(&self, pool: PoolId) -> Result<&Pool, Refusal> {
+        let pool = self.pools.get(pool.0 as usize).and_then(Option::as_ref);
+        pool.ok_or(Refusal::InvalidValue)
+    }
+
+    fn pool_slot(&mut self, pool: PoolId) -> Result<&mut Option<Pool>, Refusal> {
+        self.pools
+            .get_mut(pool.0 as usize)
+            .ok_or(Refusal::InvalidValue)
+    }
+
+    fn pool_and_supply(
+        &mut self,
+        pool: PoolId,
+    ) -> Result<(&mut Pool, &mut super::Supply), Refusal> {
+        let Self { pools, supply, .. } = self;
+        let pool = pools.get_mut(pool.0 as usize).and_then(Option::as_mut);
+        Ok((pool.ok_or(Refusal::InvalidValue)?, supply))
+    }
+
+    /// All pools, the default one first.
+    pub fn pools(&self) -> impl Iterator<Item = PoolId> + '_ {
+        let exists =
+            |(index, pool): (usize, &Option<Pool>)| pool.is_some().then_some(PoolId(index as u32));
+        self.pools.iter().enumerate().filter_map(exists)
+    }
+
+    /// The bytes of a pool's chunk.
+    pub const POOL_CHUNK: u64 = CHUNK;
+}

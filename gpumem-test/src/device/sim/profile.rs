@@ -1,0 +1,215 @@
+//! The cards that can be simulated.
+
+use crate::bytes::Bytes;
+use crate::device::sim::direct::PAGE;
+use crate::error::Error;
+
+/// Context overhead in bytes, as `cuMemGetInfo` shows it.
+///
+/// Source: driver 580.159 on an H200; assumed for all other cards.
+const CONTEXT_OVERHEAD: u64 = 552_402_944;
+
+/// Bytes that no program can ever allocate. Source: as above.
+const UNUSABLE_TAIL: u64 = 3_276_800;
+
+/// A card: what of it matters to memory. Sizes are bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceProfile {
+    /// The name that selects it (`h200`), or the size that made it (`24GiB`).
+    pub name: String,
+    /// What the vendor calls it.
+    pub marketing_name: String,
+    /// Total memory as `cuMemGetInfo` reports it.
+    pub total: u64,
+    /// Memory gone when the primary context has been made.
+    pub context_overhead: u64,
+    /// Memory that is reported as free and cannot be had.
+    pub unusable_tail: u64,
+    /// The smallest page of the virtual memory API.
+    pub granularity: u64,
+    /// Where the figures come from.
+    pub source: ProfileSource,
+}
+
+/// Where the figures of a [`DeviceProfile`] come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProfileSource {
+    /// Measured on such a card.
+    Measured,
+    /// The capacity is the vendor's; overhead and unusable tail are assumed to be an H200's.
+    Vendor,
+    /// The capacity was asked for; the rest is assumed to be an H200's.
+    Requested,
+}
+
+/// Name, marketing name, GiB of memory on the vendor's data sheet.
+const CARDS: [(&str, &str, u64); 12] = [
+    ("t4", "NVIDIA T4", 16),
+    ("l4", "NVIDIA L4", 24),
+    ("l40s", "NVIDIA L40S", 48),
+    ("a10", "NVIDIA A10", 24),
+    ("rtx3090", "NVIDIA GeForce RTX 3090", 24),
+    ("rtx4090", "NVIDIA GeForce RTX 4090", 24),
+    ("rtx5090", "NVIDIA GeForce RTX 5090", 32),
+    ("a100-40", "NVIDIA A100 40GB", 40),
+    ("a100-80", "NVIDIA A100 80GB", 80),
+    ("h100", "NVIDIA H100 80GB", 80),
+    ("h200", "NVIDIA H200", 141),
+    ("b200", "NVIDIA B200", 180),
+];
+
+impl DeviceProfile {
+    /// The card that stands for "a GPU": all its figures are measured.
+    pub fn h200() -> Self {
+        Self {
+            name: "h200".to_owned(),
+            marketing_name: "NVIDIA H200".to_owned(),
+            total: 150_109_880_320,
+            context_overhead: CONTEXT_OVERHEAD,
+            unusable_tail: UNUSABLE_TAIL,
+            granularity: PAGE,
+            source: ProfileSource::Measured,
+        }
+    }
+
+    /// The names of all cards, by age and size.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        CARDS.iter().map(|(name, ..)| *name)
+    }
+
+    /// The profile of a card by its name (in any case), or of a device of a size (`24GiB`).
+    ///
+    /// # Errors
+    /// A configuration error that names what was asked for, the nearest card and all cards; or
+    /// that the size leaves nothing beside the context.
+    pub fn by_name(name: &str) -> Result<Self, Error> {
+        let wanted = name.trim().to_ascii_lowercase();
+        if wanted.starts_with(|c: char| c.is_ascii_digit()) {
+            return Self::with_total(name.trim());
+        }
+        if wanted == "h200" {
+            return Ok(Self::h200());
+        }
+        match CARDS.iter().find(|(card, ..)| *card == wanted) {
+            Some((card, marketing_name, gib)) => Ok(Self {
+                name: (*card).to_owned(),
+                marketing_name: (*marketing_name).to_owned(),
+                total: gib << 30,
+                source: ProfileSource::Vendor,
+                ..Self::h200()
+            }),
+            None => {
+                let cards: Vec<&str> = Self::names().collect();
+                let message =
+                    gpumem_test_syntax::one_of("simulated device", "devices", &wanted, &cards);
+                Err(Error::configuration(message)
+                    .with_help("a size stands for a device too, as in `sim:24GiB`"))
+            }
+        }
+    }
+
+    fn with_total(text: &str) -> Result<Self, Error> {
+        let total = gpumem_test_syntax::parse_size(text).map_err(Error::configuration)?;
+        let least = CONTEXT_OVERHEAD + UNUSABLE_TAIL + PAGE;
+        if total < least {
+            let (asked, least) = (Bytes::new(total), Bytes::new(least));
+            return Err(Error::configuration(format!(
+                "a simulated device of {asked} has no room for a context and one page: it needs \
+                 at least {least}"
+            ))
+            .with_help("to give a test little memory, set its `budget`"));
+        }
+        Ok(Self {
+            name: text.split_whitespace().collect(),
+            marketing_name: format!("simulated {}", Bytes::new(total)),
+            total,
+            source: ProfileSource::Requested,
+            ..Self::h200()
+        })
+    }
+
+    /// Free bytes right after the context was made, as `cuMemGetInfo` reports them.
+    pub fn free_after_context(&self) -> u64 {
+        self.total - self.context_overhead
+    }
+
+    /// The same profile with another amount free after the context was made, as when something
+    /// else holds memory of the card.
+    ///
+    /// # Panics
+    /// If `bytes` is more than the total.
+    #[must_use]
+    pub fn with_free_after_context(mut self, bytes: u64) -> Self {
+        assert!(
+            bytes <= self.total,
+            "with_free_after_context: more than the device's total"
+        );
+        self.context_overhead = self.total - bytes;
+        self
+    }
+
+    /// Bytes that a program can have.
+    pub fn usable(&self) -> u64 {
+        self.free_after_context().saturating_sub(self.unusable_tail)
+    }
+}
+
+impl Default for DeviceProfile {
+    fn default() -> Self {
+        Self::h200()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DeviceProfile, ProfileSource};
+
+    #[test]
+    fn the_h200_has_the_measured_figures() {
+        let profile = DeviceProfile::by_name("H200").unwrap();
+        assert_eq!(profile.free_after_context(), 149_557_477_376);
+        assert_eq!(profile.source, ProfileSource::Measured);
+        assert_eq!(profile, DeviceProfile::default());
+    }
+
+    #[test]
+    fn every_card_has_a_profile_that_says_what_is_assumed() {
+        for name in DeviceProfile::names() {
+            let profile = DeviceProfile::by_name(name).unwrap();
+            assert_eq!(profile.name, name);
+            assert!(profile.usable() > 15 << 30, "{name}");
+            assert_eq!(profile.source == ProfileSource::Measured, name == "h200");
+        }
+    }
+
+    #[test]
+    fn a_size_is_a_profile() {
+        let profile = DeviceProfile::by_name("24 GiB").unwrap();
+        assert_eq!((profile.total, profile.name.as_str()), (24 << 30, "24GiB"));
+        let error = DeviceProfile::by_name("512MiB").unwrap_err();
+        assert!(error.is_configuration());
+        assert_eq!(
+            error.to_string(),
+            "a simulated device of 512.00 MiB has no room for a context and one page: it needs at \
+             least 531.94 MiB"
+        );
+    }
+
+    #[test]
+    fn an_unknown_card_finds_its_neighbour() {
+        let error = DeviceProfile::by_name("rtx4080").unwrap_err().to_string();
+        assert!(
+            error.contains("unknown simulated device `rtx4080`, did you mean `rtx4090`?"),
+            "{error}"
+        );
+        assert!(error.contains("a100-40, a100-80, h100"), "{error}");
+        assert!(
+            DeviceProfile::by_name("24Gb")
+                .unwrap_err()
+                .to_string()
+                .contains("did you mean `GB`")
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! What all allocators of the device draw from: physical memory, and the record of its changes.
+
+use std::collections::VecDeque;
+
+use super::contents::Contents;
+use crate::device::BackingChange;
+use crate::ids::Address;
+
+/// Physical memory of the device, in bytes. Owns no addresses: it counts.
+#[derive(Debug)]
+pub(super) struct Supply {
+    /// What programs can ever have.
+    usable: u64,
+    /// What they have.
+    used: u64,
+    budget: Option<u64>,
+    watched: bool,
+    changes: VecDeque<BackingChange>,
+    /// The bytes themselves; gone when their memory goes back.
+    pub(super) contents: Contents,
+}
+
+impl Supply {
+    pub(super) fn new(usable: u64) -> Self {
+        Self {
+            usable,
+            used: 0,
+            budget: None,
+            watched: false,
+            changes: VecDeque::new(),
+            contents: Contents::default(),
+        }
+    }
+
+    /// Bytes handed out: pages of plain allocations, backed chunks, created pages.
+    pub(super) fn used(&self) -> u64 {
+        self.used
+    }
+
+    pub(super) fn budget(&self) -> Option<u64> {
+        self.budget
+    }
+
+    pub(super) fn set_budget(&mut self, budget: Option<u64>) {
+        self.budget = budget;
+    }
+
+    /// Bytes that could still be had if there were no budget.
+    pub(super) fn free_without_budget(&self) -> u64 {
+        self.usable.saturating_sub(self.used)
+    }
+
+    /// Bytes that can still be had.
+    pub(super) fn free(&self) -> u64 {
+        let device = self.free_without_budget();
+        match self.budget {
+            Some(budget) => device.min(budget.saturating_sub(self.used)),
+            None => device,
+        }
+    }
+
+    /// Takes `bytes` if there are so many.
+    pub(super) fn take(&mut self, bytes: u64) -> bool {
+        let enough = bytes <= self.free();
+        if enough {
+            self.used += bytes;
+        }
+        enough
+    }
+
+    /// Gives `bytes` back.
+    pub(super) fn give(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.used, "{bytes} given back of {}", self.used);
+        self.used -= bytes;
+    }
+
+    /// Drops what is stored in a range whose memory went back.
+    pub(super) fn forget(&mut self, address: Address, bytes: u64) {
+        self.contents.discard(address, bytes);
+    }
+
+    pub(super) fn is_watched(&self) -> bool {
+        self.watched
+    }
+
+    /// Starts or stops to keep changes; stopping drops those not yet read.
+    pub(super) fn watch(&mut self, watch: bool) {
+        self.watched = watch;
+        if !watch {
+            self.changes.clear();
+        }
+    }
+
+    /// Keeps a change for [`Supply::next_change`], if somebody reads them.
+    #[inline]
+    pub(super) fn note(&mut self, change: BackingChange) {
+        if self.watched {
+            self.changes.push_back(change);
+        }
+    }
+
+    #[inline]
+    pub(super) fn next_change(&mut self) -> Option<BackingChange> {
+        self.changes.pop_front()
+    }
+}

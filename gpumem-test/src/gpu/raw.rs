@@ -1,0 +1,86 @@
+//! Memory by bare address, as C code has it.
+
+use std::panic::Location;
+use std::sync::PoisonError;
+
+use crate::bytes::Bytes;
+use crate::device::sim::SimDevice;
+use crate::error::Error;
+use crate::ids::{Address, StreamId};
+use crate::policy::{Origin, Request};
+
+use super::Gpu;
+use super::session::RawBlock;
+
+impl Gpu {
+    /// `size` bytes of plain device memory (`cuMemAlloc`): under `driver` in whole pages or pages
+    /// shared with other small ones, under `caching` a block of the default stream. Freed by
+    /// [`Gpu::free`] only.
+    ///
+    /// # Errors
+    /// Out of memory; size 0 under `driver`; or the session has ended.
+    #[track_caller]
+    pub fn malloc(&self, size: Bytes) -> Result<Address, Error> {
+        let cause = self.session.cause(Location::caller());
+        let stream = StreamId::DEFAULT;
+        let request = Request {
+            size: size.get(),
+            stream,
+            origin: Origin::Plain,
+        };
+        let block = self.session.heap("allocate")?.alloc(request, cause)?;
+        if block.address != Address::NULL {
+            let mut raw = self
+                .session
+                .raw
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            raw.insert(
+                block.address,
+                RawBlock {
+                    id: block.id,
+                    stream,
+                },
+            );
+        }
+        Ok(block.address)
+    }
+
+    /// Frees what [`Gpu::malloc`] gave (`cuMemFree`), after waiting for all streams as the driver
+    /// does. Freeing the null address does nothing.
+    ///
+    /// # Errors
+    /// If `address` was not given by this session's `malloc`, or was freed already: the ledger
+    /// keeps that too, so that the test fails even if the error is dropped.
+    #[track_caller]
+    pub fn free(&self, address: Address) -> Result<(), Error> {
+        if address == Address::NULL {
+            return Ok(());
+        }
+        let cause = self.session.cause(Location::caller());
+        let mut heap = self.session.heap("free")?;
+        let mut raw = self
+            .session
+            .raw
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let Some(block) = raw.remove(&address) else {
+            let error = Error::misuse(format!(
+                "free of {address}: no live block of this session starts there (freed twice, or \
+                 not from `malloc`)"
+            ))
+            .with_help("free each address once; buffers free themselves when dropped");
+            let place = Location::caller();
+            let message = format!(
+                "a free at {}:{} of an address that no live block starts at",
+                place.file(),
+                place.line()
+            );
+            self.session.record_misuse(cause, &message);
+            return Err(error);
+        };
+        drop(raw);
+        heap.synchronize(cause, SimDevice::synchronize);
+        heap.free(block.id, block.stream, cause)
+    }
+}

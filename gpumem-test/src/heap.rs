@@ -1,0 +1,124 @@
+//! One policy on one device, recorded: the only place where a request becomes events.
+
+use std::sync::Arc;
+
+use crate::device::DeviceMemory;
+use crate::error::Error;
+use crate::event::{Event, EventKind, EventSink};
+use crate::ids::{BlockId, DeviceId, StreamId, TextId, ThreadIndex};
+use crate::ledger::Ledger;
+use crate::policy::{AnyPolicy, Block, Policy, Request};
+
+/// Who causes an event.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cause {
+    /// The place in the code.
+    pub(crate) site: TextId,
+    /// The thread.
+    pub(crate) thread: ThreadIndex,
+}
+
+/// A policy, the device it runs on, and the ledger that both are recorded in.
+pub(crate) struct Heap<D> {
+    id: DeviceId,
+    device: D,
+    policy: AnyPolicy,
+    ledger: Arc<Ledger>,
+}
+
+impl<D: DeviceMemory> Heap<D> {
+    pub(crate) fn new(id: DeviceId, device: D, policy: AnyPolicy, ledger: Arc<Ledger>) -> Self {
+        Self {
+            id,
+            device,
+            policy,
+            ledger,
+        }
+    }
+
+    /// Serves a request of the code.
+    pub(crate) fn alloc(&mut self, request: Request, cause: Cause) -> Result<Block, Error> {
+        self.run(cause, |policy, device, events| {
+            policy.alloc(device, events, request)
+        })
+    }
+
+    /// Takes a block back, in the order of `stream`.
+    pub(crate) fn free(
+        &mut self,
+        block: BlockId,
+        stream: StreamId,
+        cause: Cause,
+    ) -> Result<(), Error> {
+        self.run(cause, |policy, device, events| {
+            policy.free(device, events, block, stream)
+        })
+    }
+
+    /// Gives back what nobody uses.
+    pub(crate) fn trim(&mut self, cause: Cause) {
+        self.run(cause, |policy, device, events| policy.trim(device, events));
+    }
+
+    /// Runs `wait` on the device, which may change what the device holds, and records the changes.
+    pub(crate) fn synchronize(&mut self, cause: Cause, wait: impl FnOnce(&mut D)) {
+        self.run(cause, |policy, device, events| {
+            wait(device);
+            policy.device_synchronized(device, events);
+        });
+    }
+
+    /// Runs policy and device together, with what happens recorded as caused by `cause`.
+    #[inline]
+    pub(crate) fn run<R>(
+        &mut self,
+        cause: Cause,
+        run: impl FnOnce(&mut AnyPolicy, &mut D, &mut Recorder<'_>) -> R,
+    ) -> R {
+        let mut events = Recorder {
+            ledger: &self.ledger,
+            device: self.id,
+            cause,
+        };
+        run(&mut self.policy, &mut self.device, &mut events)
+    }
+
+    /// The policy.
+    pub(crate) fn policy(&self) -> &AnyPolicy {
+        &self.policy
+    }
+
+    /// The policy, to reset counters or to say that a stream uses a block.
+    pub(crate) fn policy_mut(&mut self) -> &mut AnyPolicy {
+        &mut self.policy
+    }
+
+    /// The device.
+    pub(crate) fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// The device, for what does not change who holds memory: streams, copies.
+    pub(crate) fn device_mut(&mut self) -> &mut D {
+        &mut self.device
+    }
+}
+
+/// Writes what a policy says to the ledger, with who caused it.
+pub(crate) struct Recorder<'a> {
+    ledger: &'a Ledger,
+    device: DeviceId,
+    cause: Cause,
+}
+
+impl EventSink for Recorder<'_> {
+    #[inline]
+    fn record(&mut self, kind: EventKind) {
+        self.ledger.append(Event {
+            device: self.device,
+            thread: self.cause.thread,
+            site: self.cause.site,
+            kind,
+        });
+    }
+}

@@ -1,0 +1,125 @@
+//! Any of the policies, chosen by name. An enum, so that the hot path has no virtual call.
+
+use crate::config::{PolicyKind, PolicySpec};
+use crate::device::DeviceMemory;
+use crate::error::Error;
+use crate::event::EventSink;
+use crate::ids::{BlockId, StreamId};
+
+use super::caching::{CachingConfig, CachingPolicy, MemoryLimits};
+use super::driver::DriverPolicy;
+use super::{Block, HeapMap, Policy, Request, Statistics};
+
+/// One of the policies.
+pub enum AnyPolicy {
+    /// `driver`.
+    Driver(DriverPolicy),
+    /// `caching`.
+    Caching(Box<CachingPolicy>),
+}
+
+macro_rules! each {
+    ($policy:expr, $name:ident => $call:expr) => {
+        match $policy {
+            AnyPolicy::Driver($name) => $call,
+            AnyPolicy::Caching($name) => $call,
+        }
+    };
+}
+
+impl AnyPolicy {
+    /// The policy that `spec` names, on a device of which the code sees `total` bytes, under a
+    /// budget of so many bytes.
+    ///
+    /// # Errors
+    /// If the options do not parse.
+    pub fn new(spec: &PolicySpec, total: u64, budget: Option<u64>) -> Result<Self, Error> {
+        Ok(match spec.kind {
+            PolicyKind::Driver => Self::Driver(DriverPolicy::new()),
+            PolicyKind::Caching => {
+                let (config, _) = CachingConfig::parse(&spec.options)?;
+                Self::Caching(Box::new(CachingPolicy::new(
+                    config,
+                    MemoryLimits {
+                        device_total: total,
+                        budget,
+                    },
+                )))
+            }
+        })
+    }
+}
+
+/// Checks that the options of a policy parse, and returns what a reader should be warned of.
+///
+/// # Errors
+/// If they do not.
+pub fn check(spec: &PolicySpec) -> Result<Vec<String>, Error> {
+    match spec.kind {
+        PolicyKind::Driver => Ok(Vec::new()),
+        PolicyKind::Caching => CachingConfig::parse(&spec.options).map(|(_, warnings)| warnings),
+    }
+}
+
+impl Policy for AnyPolicy {
+    #[inline]
+    fn alloc<D: DeviceMemory, S: EventSink>(
+        &mut self,
+        device: &mut D,
+        events: &mut S,
+        request: Request,
+    ) -> Result<Block, Error> {
+        each!(self, policy => policy.alloc(device, events, request))
+    }
+
+    #[inline]
+    fn free<D: DeviceMemory, S: EventSink>(
+        &mut self,
+        device: &mut D,
+        events: &mut S,
+        block: BlockId,
+        stream: StreamId,
+    ) -> Result<(), Error> {
+        each!(self, policy => policy.free(device, events, block, stream))
+    }
+
+    fn record_stream(&mut self, block: BlockId, stream: StreamId) -> Result<(), Error> {
+        each!(self, policy => policy.record_stream(block, stream))
+    }
+
+    fn trim<D: DeviceMemory, S: EventSink>(&mut self, device: &mut D, events: &mut S) {
+        each!(self, policy => policy.trim(device, events));
+    }
+
+    fn device_synchronized<D: DeviceMemory, S: EventSink>(
+        &mut self,
+        device: &mut D,
+        events: &mut S,
+    ) {
+        each!(self, policy => policy.device_synchronized(device, events));
+    }
+
+    fn begin_capture(&mut self, pool: (u64, u64), stream: StreamId) -> Result<(), Error> {
+        each!(self, policy => policy.begin_capture(pool, stream))
+    }
+
+    fn end_capture(&mut self, pool: (u64, u64)) -> Result<(), Error> {
+        each!(self, policy => policy.end_capture(pool))
+    }
+
+    fn statistics(&self) -> &Statistics {
+        each!(self, policy => policy.statistics())
+    }
+
+    fn statistics_mut(&mut self) -> &mut Statistics {
+        each!(self, policy => policy.statistics_mut())
+    }
+
+    fn heap_map(&self) -> HeapMap {
+        each!(self, policy => policy.heap_map())
+    }
+
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        each!(self, policy => policy.settings())
+    }
+}

@@ -1,0 +1,109 @@
+//! The driver's own allocators against recordings of an H200: every figure and address of a row.
+//!
+//! Fed: one base address a process (plain memory) or a case (pools), and for the random cases with
+//! blocked streams the delays of host functions that `tests/traces/README.md` and the driver's
+//! description list.
+
+mod delays;
+mod direct;
+mod pool;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use gpumem_test::{Address, Refusal};
+use serde::de::DeserializeOwned;
+
+use crate::case::CaseResult;
+
+pub(crate) use direct::direct;
+pub(crate) use pool::pool;
+
+/// The lines of a compressed recording, one case each.
+fn cases<C: DeserializeOwned>(path: &Path) -> Result<Vec<C>, String> {
+    let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let file = std::fs::File::open(path).map_err(|error| fail(&error))?;
+    BufReader::new(flate2::read::GzDecoder::new(file))
+        .lines()
+        .map(|line| {
+            let line = line.map_err(|error| fail(&error))?;
+            serde_json::from_str(&line).map_err(|error| fail(&error))
+        })
+        .collect()
+}
+
+/// Counts the steps of a case.
+struct Tally {
+    result: CaseResult,
+}
+
+impl Tally {
+    fn new(name: String) -> Self {
+        Self {
+            result: CaseResult {
+                name,
+                equal: 0,
+                steps: 0,
+                first_difference: None,
+            },
+        }
+    }
+
+    /// Adds a step: what was recorded and what came.
+    fn step<T: PartialEq + std::fmt::Debug>(
+        &mut self,
+        row: &dyn std::fmt::Debug,
+        want: &T,
+        got: &T,
+    ) {
+        if want == got {
+            self.result.equal += 1;
+        } else if self.result.first_difference.is_none() {
+            self.result.first_difference = Some(format!(
+                "step {}, {row:?}: recorded {want:?}, came {got:?}",
+                self.result.steps
+            ));
+        }
+        self.result.steps += 1;
+    }
+}
+
+/// An allocation's address, or the driver's error code, as the recordings' value column has it.
+fn value(outcome: Result<Address, Refusal>) -> u64 {
+    match outcome {
+        Ok(address) => address.0,
+        Err(refusal) => u64::from(refusal.code()),
+    }
+}
+
+#[test]
+fn the_recordings_of_the_driver_are_reproduced() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces/driver");
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .expect("tests/traces/driver exists")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .collect();
+    files.sort();
+    assert!(!files.is_empty());
+    let (mut equal, mut steps) = (0, 0);
+    for file in files {
+        let name = file
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let cases = if name.starts_with("direct") {
+            direct(&file)
+        } else {
+            pool(&file)
+        };
+        for case in cases.expect("the recording is understood") {
+            println!("driver/{name} {}: {}/{}", case.name, case.equal, case.steps);
+            if let Some(difference) = case.first_difference {
+                println!("  {difference}");
+            }
+            equal += case.equal;
+            steps += case.steps;
+        }
+    }
+    assert_eq!(equal, steps, "steps that equal the recording");
+}

@@ -1,0 +1,7 @@
+use gpumem_test::gpu_mem_test;
+
+#[gpu_mem_test]
+#[test]
+fn test() {}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use gpumem_test::gpu_mem_test;
+
+#[gpu_mem_test(policy = ["driver" "caching"])]
+fn test() {}
+
+fn main() {}

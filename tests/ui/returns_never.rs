@@ -1,0 +1,8 @@
+use gpumem_test::gpu_mem_test;
+
+#[gpu_mem_test]
+fn test() -> ! {
+    panic!()
+}
+
+fn main() {}
