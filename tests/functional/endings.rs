@@ -70,6 +70,31 @@ fn a_steady_test_runs_its_body_twice() {
 }
 
 #[test]
+fn a_broken_bound_is_reported() {
+    insta::assert_snapshot!(report("bounds::takes_too_much"));
+}
+
+#[test]
+fn a_leak_is_reported() {
+    insta::assert_snapshot!(report("bounds::leaks"));
+}
+
+#[test]
+fn an_out_of_memory_that_nobody_allowed_is_reported() {
+    insta::assert_snapshot!(report("bounds::has_an_out_of_memory"));
+}
+
+#[test]
+fn an_error_by_the_out_of_memory_that_should_be_is_a_pass() {
+    insta::assert_snapshot!(report("bounds::ends_by_its_out_of_memory"));
+}
+
+#[test]
+fn another_error_is_no_pass_where_an_out_of_memory_should_be() {
+    insta::assert_snapshot!(report("bounds::fails_without_an_out_of_memory"));
+}
+
+#[test]
 fn each_crash_fails_alone() {
     let output = run(&mut fixture(&["crashes"]));
     assert_eq!(output.status.code(), Some(101));

@@ -38,10 +38,11 @@ fn a_forgotten_harness_false_fails_and_says_what_to_write() {
 
 #[test]
 fn a_snapshot_is_made_accepted_and_compared() {
-    let test = |checkpoint: &str| {
+    let test = |more: &str| {
         format!(
-            "#![deny(warnings)]\n{HEAD}\n#[gpu_mem_test(snapshot)]\nfn keeps(gpu: &Gpu) {{\n    \
-             gpu.checkpoint(\"one\");{checkpoint}\n}}\n\ngpumem_test::main!();\n"
+            "#![deny(warnings)]\n{HEAD}\n#[gpu_mem_test(policy = \"caching\", snapshot)]\nfn keeps(gpu: &Gpu) {{\n    \
+             let held = gpu.alloc::<u8>(4096);\n    gpu.checkpoint(\"one\");{more}\n    \
+             drop(held);\n}}\n\ngpumem_test::main!();\n"
         )
     };
     let project = Project::new("snapshots", true, &test(""));
@@ -64,12 +65,15 @@ fn a_snapshot_is_made_accepted_and_compared() {
     assert!(passed, "an accepted snapshot passes: {text}");
     assert!(!pending.exists(), "what was pending is settled");
 
-    project.write("tests/memory.rs", &test("\n    gpu.checkpoint(\"two\");"));
+    project.write(
+        "tests/memory.rs",
+        &test("\n    drop(gpu.alloc::<u8>(3 << 20));"),
+    );
     let (passed, text) = said(&project, &mut project.test());
     assert!(!passed, "a changed summary fails: {text}");
     insta::assert_snapshot!("a_changed_summary_shows_its_difference", text);
 
-    let variable = ("GPUMEM_POLICY", "caching");
+    let variable = ("GPUMEM_POLICY", "driver");
     let (passed, text) = said(&project, project.test().envs([variable]));
     assert!(passed, "under another policy nothing is compared: {text}");
     assert!(text.contains("was not compared: GPUMEM_POLICY"), "{text}");
