@@ -218,6 +218,6 @@ fn a_test_passes_when_nothing_is_broken_and_its_body_ended_as_it_may() {
     for (ended, plain, wanting) in ends {
         assert_eq!(is_accepted(&ended, &Bounds::default(), &[]), plain);
         assert_eq!(is_accepted(&ended, &should, &[]), wanting, "{ended:?}");
-        assert!(!is_accepted(&ended, &should, &[broken.clone()]));
+        assert!(!is_accepted(&ended, &should, std::slice::from_ref(&broken)));
     }
 }

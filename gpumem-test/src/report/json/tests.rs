@@ -78,11 +78,12 @@ impl Validator<'_> {
             self.errors
                 .push(format!("{path}: {value} is no {}", schema["type"]));
         }
-        if let Some(values) = schema["enum"].as_array() {
-            if !values.contains(value) {
-                self.errors
-                    .push(format!("{path}: {value} is not in the list"));
-            }
+        if schema["enum"]
+            .as_array()
+            .is_some_and(|values| !values.contains(value))
+        {
+            self.errors
+                .push(format!("{path}: {value} is not in the list"));
         }
         if schema
             .get("const")
