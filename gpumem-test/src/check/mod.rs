@@ -1,6 +1,6 @@
 //! Bounds, and what a summary breaks of them.
 //!
-//! [`judge`] compares; it words nothing. Every bound is an inclusive cap. How the body ended is
+//! [`judge()`] compares; it words nothing. Every bound is an inclusive cap. How the body ended is
 //! the harness's to see ([`Ended`]); [`is_accepted`] puts the two together.
 
 mod finding;
@@ -79,7 +79,7 @@ pub(crate) enum Ended {
 /// Whether a test passes: nothing broken, and the body ended as it may.
 ///
 /// With `should_oom` an error or a panic is as good as a return, since the body may end by its
-/// out-of-memory; [`judge`] sees to it that there was one.
+/// out-of-memory; [`judge()`] sees to it that there was one.
 pub(crate) fn is_accepted(ended: &Ended, bounds: &Bounds, findings: &[Finding]) -> bool {
     let ended_well = match ended {
         Ended::Returned => true,
