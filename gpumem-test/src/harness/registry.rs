@@ -138,3 +138,25 @@ pub struct SnapshotOption {
 pub(super) fn entries() -> Vec<&'static TestEntry> {
     inventory::iter::<TestEntry>.into_iter().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Bounds, MaxLeak, Options};
+
+    #[test]
+    fn a_bare_attribute_allows_no_leak_and_bounds_nothing_else() {
+        assert_eq!(Bounds::from(&Options::DEFAULT), Bounds::default());
+    }
+
+    #[test]
+    fn a_steady_test_may_keep_what_its_first_run_left() {
+        let options = Options {
+            max_leak: MaxLeak::Steady,
+            max_allocated: Some(5),
+            ..Options::DEFAULT
+        };
+        let bounds = Bounds::from(&options);
+        assert!(bounds.steady);
+        assert_eq!((bounds.max_leak, bounds.max_allocated), (0, Some(5)));
+    }
+}

@@ -1,5 +1,8 @@
 //! The summary for programs; `docs/summary.schema.json` is its schema.
 
+#[cfg(test)]
+mod tests;
+
 use serde::Serialize;
 
 use crate::check::{self, Amount, Bound, Ended, Place};

@@ -40,6 +40,6 @@ pub(crate) struct Next<'a> {
     pub(crate) target: Option<&'a str>,
     /// The full name of the test.
     pub(crate) test: &'a str,
-    /// The file that [`json`] was written to.
+    /// The file that [`json()`] was written to.
     pub(crate) json: Option<&'a Path>,
 }

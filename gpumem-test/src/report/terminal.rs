@@ -39,11 +39,11 @@ pub(crate) fn failure(judged: &Judged<'_>, output: &str, next: &Next<'_>) -> Str
 struct Report<'a> {
     judged: &'a Judged<'a>,
     text: String,
-    /// The moments that have been shown: device and event.
-    shown: Vec<(usize, u64)>,
+    /// The moments that have been shown, with the indices of their devices.
+    shown: Vec<(usize, &'a Moment)>,
 }
 
-impl Report<'_> {
+impl<'a> Report<'a> {
     fn line(&mut self, indent: usize, text: &str) {
         for line in text.lines() {
             self.text.extend(std::iter::repeat_n(' ', indent));
@@ -113,13 +113,19 @@ impl Report<'_> {
         }
     }
 
-    fn moment(&mut self, device: usize, moment: &Moment) {
-        if self.shown.contains(&(device, moment.event)) {
-            self.line(2, &messages::same_moment(moment));
+    fn moment(&mut self, device: usize, moment: &'a Moment) {
+        let summary = self.judged.summary;
+        let shown = self
+            .shown
+            .iter()
+            .find(|(other, shown)| *other == device && is_same_heap(moment, shown));
+        if let Some((_, shown)) = shown {
+            let text = messages::same_heap(moment, shown, summary);
+            self.line(2, &text);
             return;
         }
-        self.shown.push((device, moment.event));
-        self.line(2, &messages::moment(moment, self.judged.summary.events));
+        self.shown.push((device, moment));
+        self.line(2, &messages::moment(moment, summary));
         for holder in messages::holders(&moment.holders, &moment.others) {
             self.line(4, &holder);
         }
@@ -197,4 +203,14 @@ impl Report<'_> {
             self.line(0, &messages::figures(path));
         }
     }
+}
+
+/// Whether two moments show the same blocks in the same places, as far as a summary can tell.
+fn is_same_heap(one: &Moment, other: &Moment) -> bool {
+    let timeless = |moment: &Moment| Moment {
+        event: 0,
+        after: None,
+        ..moment.clone()
+    };
+    timeless(one) == timeless(other)
 }

@@ -1,1 +1,347 @@
+use std::path::Path;
+use std::time::Duration;
 
+use super::{Judged, Next, failure, messages};
+use crate::bytes::Bytes;
+use crate::check::{Bound, Bounds, Ended, judge};
+use crate::event::{OomClass, SegmentKind};
+use crate::summary::testing::{MIB, Script};
+
+/// A training step: 1.5 GiB at its peak, in holes, with a leak and a failed request.
+pub(super) fn training() -> Script {
+    let mut script = Script::new("caching:max_split_size_mb:128");
+    let about = script.about();
+    about.budget = Some(2 << 30);
+    about.settings = [
+        ("max_split_size_mb", "128"),
+        ("roundup_power2_divisions", "0"),
+        ("garbage_collection_threshold", "0"),
+        ("expandable_segments", "False"),
+        ("large_segment_size_mb", "20"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .to_vec();
+    script
+        .thread_begin("main")
+        .run_begin(0)
+        .segment(SegmentKind::Large, 0, 1024 * MIB)
+        .at("src/model.rs:88")
+        .alloc(0, 1024 * MIB)
+        .checkpoint("forward")
+        .segment(SegmentKind::Large, 2048 * MIB, 636 * MIB)
+        .at("src/attention.rs:31");
+    for block in 0..7 {
+        script.alloc_rounded((2048 + block * 64) * MIB, 64 * MIB, 60 * MIB);
+    }
+    script.at("src/optim.rs:12");
+    for block in 0..6 {
+        script.alloc((2048 + 448 + block * 12) * MIB, 10 * MIB);
+    }
+    script.checkpoint("backward");
+    for place in 0..4 {
+        script
+            .at(&format!("src/norm.rs:{}", place + 1))
+            .alloc((2048 + 560 + place * 2) * MIB, MIB);
+    }
+    script
+        .at("src/model.rs:120")
+        .out_of_memory(OomClass::Budget, 512 * MIB)
+        .free(0)
+        .thread(1)
+        .thread_begin("loader")
+        .at("src/data.rs:7")
+        .alloc(0, 4096)
+        .thread(0);
+    for block in 0..7 {
+        script.free((2048 + block * 64) * MIB);
+    }
+    script.run_end(0);
+    script
+}
+
+pub(super) fn strict() -> Bounds {
+    Bounds {
+        max_allocated: Some(1280 * MIB),
+        max_reserved: Some(1500 * MIB),
+        max_fragmentation: Some(0.2),
+        max_slack: Some(0.01),
+        max_waste: Some(0.01),
+        max_allocations: Some(10),
+        max_device_allocations: Some(1),
+        ..Bounds::default()
+    }
+}
+
+fn report(script: &Script, bounds: &Bounds, ended: &Ended, output: &str) -> String {
+    let summary = script.summary();
+    let findings = judge(&summary, bounds);
+    let judged = Judged {
+        summary: &summary,
+        bounds,
+        findings: &findings,
+        ended,
+        snapshot_changed: false,
+    };
+    let next = Next {
+        target: Some("train"),
+        test: &summary.test,
+        json: Some(Path::new("target/gpumem/train__step_fits.json")),
+    };
+    failure(&judged, output, &next)
+}
+
+#[test]
+fn a_broken_bound_is_told_with_its_holders_and_the_next_command() {
+    let bounds = Bounds {
+        max_allocated: Some(1280 * MIB),
+        max_leak: 1 << 30,
+        allow_oom: true,
+        ..Bounds::default()
+    };
+    insta::assert_snapshot!(report(
+        &training(),
+        &bounds,
+        &Ended::Returned,
+        "step 1\nstep 2\n"
+    ));
+}
+
+#[test]
+fn every_broken_bound_is_told_and_a_moment_is_shown_once() {
+    insta::assert_snapshot!(report(&training(), &strict(), &Ended::Returned, ""));
+}
+
+#[test]
+fn a_panic_is_told_with_the_figures_so_far() {
+    let mut script = Script::new("driver");
+    script
+        .run_begin(0)
+        .segment(SegmentKind::OwnPages, 0, 4 * MIB)
+        .alloc(0, 3 * MIB)
+        .out_of_memory(OomClass::Exhausted, 1 << 40);
+    let ended = Ended::Panicked {
+        message: "called `Result::unwrap()` on an `Err` value: out of memory".to_owned(),
+        place: "tests/train.rs:17".to_owned(),
+    };
+    let allow = Bounds {
+        allow_oom: true,
+        ..Bounds::default()
+    };
+    insta::assert_snapshot!(report(&script, &allow, &ended, ""));
+}
+
+#[test]
+fn a_changed_snapshot_leads_to_its_review() {
+    let summary = training().summary();
+    let judged = Judged {
+        summary: &summary,
+        bounds: &Bounds::default(),
+        findings: &[],
+        ended: &Ended::Returned,
+        snapshot_changed: true,
+    };
+    let next = Next {
+        target: None,
+        test: "train::fits::[a b]",
+        json: None,
+    };
+    insta::assert_snapshot!(failure(&judged, "-old\n+new", &next));
+}
+
+#[test]
+fn a_test_without_an_event_can_fail_too() {
+    let ended = Ended::Exited { code: 0 };
+    insta::assert_snapshot!(report(
+        &Script::new("driver"),
+        &Bounds::default(),
+        &ended,
+        ""
+    ));
+}
+
+#[test]
+fn every_end_is_worded() {
+    let ends = [
+        Ended::Returned,
+        Ended::Failed {
+            message: "Custom { kind: Other }".to_owned(),
+        },
+        Ended::Panicked {
+            message: "no".to_owned(),
+            place: String::new(),
+        },
+        Ended::Panicked {
+            message: "no".to_owned(),
+            place: "a.rs:1".to_owned(),
+        },
+        Ended::Exited { code: 3 },
+        Ended::Signalled {
+            number: 11,
+            name: "SIGSEGV".to_owned(),
+        },
+        Ended::TimedOut {
+            after: Duration::from_millis(1_500),
+        },
+    ];
+    let lines: Vec<_> = ends
+        .iter()
+        .map(|ended| messages::ended(ended).unwrap_or("(nothing)".to_owned()))
+        .collect();
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn every_class_of_out_of_memory_is_explained() {
+    let mut lines = Vec::new();
+    for (policy, budget) in [("caching", Some(2 << 30)), ("driver", None)] {
+        for class in [
+            OomClass::Exhausted,
+            OomClass::Fragmented,
+            OomClass::Budget,
+            OomClass::CachedElsewhere,
+            OomClass::FreesPending,
+            OomClass::OutsideProcess,
+        ] {
+            let mut script = Script::new(policy);
+            script.about().budget = budget;
+            script
+                .segment(SegmentKind::Large, 0, 40 * MIB)
+                .at("a.rs:1")
+                .alloc(0, 8 * MIB)
+                .alloc(8 * MIB, 8 * MIB)
+                .free_later(0)
+                .out_of_memory(class, 100 * MIB);
+            let summary = script.summary();
+            let finding = &judge(&summary, &Bounds::default())[0];
+            let request = &summary.devices[0].out_of_memories[0];
+            lines.push(messages::failed_request(request));
+            lines.push(format!("  {}", messages::explanation(request, &summary)));
+            let help = messages::help(finding, &summary).unwrap();
+            lines.push(format!("  help: {help}"));
+        }
+    }
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn findings_of_the_whole_test_are_worded() {
+    let mut script = Script::new("caching");
+    script.lost(3).misuse("buffer freed twice");
+    script
+        .run_begin(0)
+        .segment(SegmentKind::Large, 0, 20 * MIB)
+        .alloc(0, 512)
+        .run_end(0)
+        .run_begin(1)
+        .alloc(MIB, 1000)
+        .run_end(1);
+    script.about().budget = Some(20 * MIB - 1);
+    let base = Bounds {
+        should_oom: true,
+        ..Bounds::default()
+    };
+    let variants = [
+        base.clone(),
+        Bounds {
+            max_leak: 100,
+            ..base.clone()
+        },
+        Bounds {
+            steady: true,
+            ..base
+        },
+    ];
+    let summary = script.summary();
+    let mut lines = Vec::new();
+    for bounds in &variants {
+        for finding in judge(&summary, bounds) {
+            lines.push(messages::finding(&finding, &summary, bounds));
+            if let Some(help) = messages::help(&finding, &summary) {
+                lines.push(format!("  help: {help}"));
+            }
+        }
+    }
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn figures_that_depend_on_timing_are_named() {
+    let mut script = Script::new("driver");
+    script
+        .run_begin(0)
+        .map(0, 32 * MIB, 32 * MIB)
+        .stream(1)
+        .alloc(0, MIB)
+        .free_later(0)
+        .stream(2)
+        .alloc(MIB, MIB)
+        .run_end(0);
+    insta::assert_snapshot!(report(&script, &Bounds::default(), &Ended::Returned, ""));
+}
+
+#[test]
+fn blocks_of_live_threads_are_listed_as_held_by_them() {
+    let mut script = Script::new("caching");
+    script
+        .run_begin(0)
+        .segment(SegmentKind::Large, 0, 20 * MIB)
+        .alloc(0, MIB);
+    for (thread, name) in [(1, "loader"), (2, "")] {
+        script
+            .thread(thread)
+            .thread_begin(name)
+            .at("src/data.rs:7")
+            .alloc(u64::from(thread) * 2 * MIB, 512);
+    }
+    script.thread(0).run_end(0);
+    insta::assert_snapshot!(report(&script, &Bounds::default(), &Ended::Returned, ""));
+}
+
+#[test]
+fn sizes_that_look_alike_are_told_apart() {
+    let near = [
+        Bytes::new(1 << 30),
+        Bytes::new((1 << 30) + 512),
+        Bytes::new(512),
+    ];
+    assert_eq!(
+        messages::sizes(near),
+        [
+            "1.00 GiB (1 073 741 824 B)",
+            "1.00 GiB (1 073 742 336 B)",
+            "512 B"
+        ]
+    );
+    assert_eq!(messages::sizes([Bytes::mib(1); 2]), ["1.00 MiB"; 2]);
+    let mut script = training();
+    script.about().budget = None;
+    let bounds = Bounds {
+        max_slack: Some(0.0723),
+        max_leak: 1 << 30,
+        allow_oom: true,
+        ..Bounds::default()
+    };
+    let summary = script.summary();
+    let finding = &judge(&summary, &bounds)[0];
+    let text = messages::finding(finding, &summary, &bounds);
+    assert!(text.starts_with("slack "), "{text}");
+}
+
+#[test]
+fn every_bound_is_called_as_in_the_attribute() {
+    for bound in [
+        Bound::MaxAllocated,
+        Bound::MaxReserved,
+        Bound::MaxFragmentation,
+        Bound::MaxSlack,
+        Bound::MaxWaste,
+        Bound::MaxLeak,
+        Bound::MaxAllocations,
+        Bound::MaxDeviceAllocations,
+        Bound::ShouldOom,
+        Bound::Budget,
+    ] {
+        let name = serde_json::to_value(bound).unwrap();
+        assert_eq!(name, messages::option(bound));
+    }
+}

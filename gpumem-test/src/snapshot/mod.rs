@@ -4,6 +4,8 @@
 //! paths, `INSTA_*` and `cargo insta` behave as usual. This room prepares it: name, text
 //! (`text.rs`), settings, and what a tolerance lets pass (`tolerance.rs`).
 
+#[cfg(test)]
+mod tests;
 mod text;
 mod tolerance;
 

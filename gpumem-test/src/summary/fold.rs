@@ -6,27 +6,15 @@ use std::rc::Rc;
 use crate::bytes::Bytes;
 use crate::config::PolicyKind;
 use crate::event::{Event, EventKind};
-use crate::ids::{DeviceId, StreamId, TextId};
+use crate::ids::{DeviceId, TextId};
 use crate::ledger::Recording;
 
-use super::heap::{Heap, Levels};
+use super::heap::Heap;
 use super::leak::{self, Threads};
+use super::peaks::{Peaks, Tracker};
 use super::timeline::Course;
-use super::{
-    About, Counts, DeviceSummary, FailedRequest, Leak, Level, Moment, Setting, Summary, Window,
-};
-
-/// The figures that another run may change when frees of several streams overlap.
-const TIMING: [&str; 8] = [
-    "active",
-    "reserved",
-    "device_allocations",
-    "device_frees",
-    "retries",
-    "fragmentation",
-    "slack",
-    "largest_free",
-];
+use super::timing::Timing;
+use super::{About, DeviceSummary, FailedRequest, Leak, Moment, Setting, Summary};
 
 pub(super) fn fold(recording: &Recording, about: &About) -> Summary {
     let events = &recording.events[..end_of_test(&recording.events)];
@@ -180,10 +168,6 @@ impl View<'_> {
         }
         windows.push(window.close(None, &heap));
         let whole = total.close(None, &heap);
-        let timing = match timing.found {
-            true => TIMING.map(str::to_owned).to_vec(),
-            false => Vec::new(),
-        };
         Counted {
             summary: DeviceSummary {
                 device: self.device,
@@ -194,7 +178,7 @@ impl View<'_> {
                 counts: whole.counts,
                 windows,
                 timeline: course.finish(),
-                timing,
+                timing: timing.figures(),
                 ..DeviceSummary::default()
             },
             allocated_peak: peaks.allocated_at,
@@ -296,126 +280,4 @@ fn is_mark(kind: &EventKind) -> bool {
             | EventKind::ThreadEnd
             | EventKind::Misuse { .. }
     )
-}
-
-/// The peaks of a window.
-#[derive(Default)]
-struct Tracker {
-    peak: Levels,
-    counts: Counts,
-}
-
-impl Tracker {
-    fn begin(heap: &Heap) -> Self {
-        Self {
-            peak: heap.levels(),
-            counts: heap.counts,
-        }
-    }
-
-    fn note(&mut self, levels: Levels) {
-        self.peak.requested = self.peak.requested.max(levels.requested);
-        self.peak.allocated = self.peak.allocated.max(levels.allocated);
-        self.peak.active = self.peak.active.max(levels.active);
-        self.peak.reserved = self.peak.reserved.max(levels.reserved);
-    }
-
-    fn close(self, until: Option<&Rc<str>>, heap: &Heap) -> Window {
-        let end = heap.levels();
-        let level = |peak: u64, end: u64| Level {
-            peak: Bytes::new(peak),
-            end: Bytes::new(end),
-        };
-        Window {
-            until: until.map(|name| name.to_string()),
-            requested: level(self.peak.requested, end.requested),
-            allocated: level(self.peak.allocated, end.allocated),
-            active: level(self.peak.active, end.active),
-            reserved: level(self.peak.reserved, end.reserved),
-            counts: heap.counts.since(self.counts),
-        }
-    }
-}
-
-impl Counts {
-    fn since(self, before: Self) -> Self {
-        Self {
-            allocations: self.allocations - before.allocations,
-            frees: self.frees - before.frees,
-            device_allocations: self.device_allocations - before.device_allocations,
-            device_frees: self.device_frees - before.device_frees,
-            retries: self.retries - before.retries,
-            out_of_memories: self.out_of_memories - before.out_of_memories,
-        }
-    }
-}
-
-/// Finds the events after which the peaks are looked at.
-#[derive(Default)]
-struct Peaks {
-    allocated: u64,
-    reserved: u64,
-    allocated_at: Option<usize>,
-    reserved_at: Option<usize>,
-    /// The request that raised reserved to its peak has not been served yet. A new segment is
-    /// empty until the block that it was taken for is handed out; only then is it fair to look.
-    raising: bool,
-}
-
-impl Peaks {
-    fn note(&mut self, index: usize, kind: &EventKind, levels: Levels) {
-        if levels.allocated > self.allocated {
-            self.allocated = levels.allocated;
-            self.allocated_at = Some(index);
-        }
-        let grows = matches!(
-            kind,
-            EventKind::SegmentAlloc { .. } | EventKind::SegmentMap { .. }
-        );
-        if levels.reserved > self.reserved {
-            self.reserved = levels.reserved;
-            self.reserved_at = Some(index);
-            self.raising = true;
-        } else if self.raising && !grows {
-            if matches!(kind, EventKind::Alloc { .. }) && levels.reserved == self.reserved {
-                self.reserved_at = Some(index);
-            }
-            self.raising = false;
-        }
-    }
-}
-
-/// Finds out whether figures depend on when the device finishes.
-///
-/// They do when a free is pending (later than its own completion) while more than one stream is in
-/// play: under `caching` only a block that several streams used is ever pending; under `driver`
-/// every stream-ordered free is, and other streams reuse it or not, as the device has finished.
-#[derive(Default)]
-struct Timing {
-    found: bool,
-    stream: Option<StreamId>,
-    several: bool,
-    last: Option<EventKind>,
-}
-
-impl Timing {
-    /// Takes an event of memory and the heap before it.
-    fn before(&mut self, event: &Event, heap: &Heap) {
-        if let EventKind::Alloc { extent, .. } | EventKind::FreeRequested { extent, .. } =
-            event.kind
-        {
-            self.several |= self.stream.is_some_and(|stream| stream != extent.stream);
-            self.stream = Some(extent.stream);
-        }
-        let completes = match (self.last, event.kind) {
-            (
-                Some(EventKind::FreeRequested { extent: freed, .. }),
-                EventKind::FreeCompleted { extent, .. },
-            ) => freed == extent,
-            _ => false,
-        };
-        let streams = self.several || heap.kind() == PolicyKind::Caching;
-        self.found |= streams && !completes && !heap.pending.is_empty();
-        self.last = Some(event.kind);
-    }
 }

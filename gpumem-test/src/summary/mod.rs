@@ -12,12 +12,14 @@ mod heap;
 mod holes;
 mod leak;
 mod moment;
+mod peaks;
 mod ranges;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod timing;
 
 use serde::{Deserialize, Serialize};
 

@@ -1,0 +1,123 @@
+//! What a request that failed says.
+
+use crate::bytes::Bytes;
+use crate::check::{Finding, Place};
+use crate::event::OomClass;
+use crate::summary::{FailedRequest, Summary};
+
+use super::sizes;
+
+/// Where the code handles the failure itself.
+const ALLOW: &str = "allow_oom lets the code handle it";
+
+/// A request that failed.
+pub(in crate::report) fn failed_request(request: &FailedRequest) -> String {
+    let [requested, rounded] = sizes([request.requested, request.rounded]);
+    let rounding = match request.requested == request.rounded {
+        true => String::new(),
+        false => format!(" ({rounded} after rounding)"),
+    };
+    let site = match request.site.as_str() {
+        "" => String::new(),
+        site => format!(" at {site}"),
+    };
+    let class = class(request.class);
+    format!("{class}: {requested}{rounding} requested{site}")
+}
+
+/// What a class of out-of-memory is called.
+pub(in crate::report) fn class(class: OomClass) -> &'static str {
+    match class {
+        OomClass::Exhausted => "really exhausted",
+        OomClass::Fragmented => "fragmented",
+        OomClass::Budget => "budget",
+        OomClass::CachedElsewhere => "cached for another stream or pool",
+        OomClass::FreesPending => "frees still pending",
+        OomClass::OutsideProcess => "taken outside this process",
+    }
+}
+
+/// Why a request failed, with the numbers.
+pub(in crate::report) fn explanation(request: &FailedRequest, summary: &Summary) -> String {
+    let at = &request.at;
+    let cached = Bytes::new(at.reserved.get().saturating_sub(at.active.get()));
+    let pending = Bytes::new(at.active.get().saturating_sub(at.allocated.get()));
+    let free = request.device_free;
+    match request.class {
+        OomClass::Exhausted => format!(
+            "the device has {free} of {} free, and the code holds {}",
+            summary.device_total, at.allocated
+        ),
+        OomClass::Fragmented => format!(
+            "{cached} is free in what the policy holds and {free} on the device, but the largest hole is {}",
+            request.largest_free
+        ),
+        OomClass::Budget => {
+            let budget = match summary.budget {
+                Some(budget) => format!("the budget of {budget}"),
+                None => "the policy's limit".to_owned(),
+            };
+            format!(
+                "{} is reserved of {budget}, the code holds {}; without it the device had room",
+                at.reserved, at.allocated
+            )
+        }
+        OomClass::CachedElsewhere => format!(
+            "{cached} is free in what the policy holds, but for another stream or pool; this request could have had {}",
+            request.largest_free
+        ),
+        OomClass::FreesPending => format!(
+            "{pending} is freed, but a stream may still use it; this request could have had {}",
+            request.largest_free
+        ),
+        OomClass::OutsideProcess => format!(
+            "the device has {free} of {} free, and this test reserved only {}",
+            summary.device_total, at.reserved
+        ),
+    }
+}
+
+/// What can be done about a request that failed.
+pub(super) fn help(finding: &Finding, summary: &Summary) -> Option<String> {
+    let Place::OutOfMemory(index) = finding.place else {
+        return None;
+    };
+    let request = summary
+        .devices
+        .get(finding.device)?
+        .out_of_memories
+        .get(index)?;
+    let first = match request.class {
+        OomClass::Exhausted => "hold less at once, or run on a larger device",
+        OomClass::Fragmented => match expandable(summary) {
+            Some(policy) => return Some(format!("{policy} joins such holes; {ALLOW}")),
+            None => "free the blocks that lie between the holes",
+        },
+        OomClass::Budget => "hold less at once, or raise budget",
+        OomClass::CachedElsewhere => "call gpu.empty_cache() when a stream has done its work",
+        OomClass::FreesPending => "call gpu.synchronize() before this request",
+        OomClass::OutsideProcess => "end the other processes that use the device",
+    };
+    Some(format!("{first}; {ALLOW}"))
+}
+
+/// The policy with expandable segments turned on, as a test would write it; none where they are
+/// on already or there are none.
+pub(super) fn expandable(summary: &Summary) -> Option<String> {
+    let on = summary
+        .settings
+        .iter()
+        .any(|setting| setting.name == "expandable_segments" && setting.value == "True");
+    if on || !summary.policy.starts_with("caching") {
+        return None;
+    }
+    let separator = if summary.policy.contains(':') {
+        ','
+    } else {
+        ':'
+    };
+    Some(format!(
+        "policy = \"{}{separator}expandable_segments:True\"",
+        summary.policy
+    ))
+}
