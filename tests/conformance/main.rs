@@ -3,4 +3,6 @@
 //! `cargo test --release -p gpumem-tests --test conformance -- --nocapture` runs the project's own
 //! recordings, or those of the folder that `GPUMEM_ORACLE_DIR` names.
 
+mod caching;
 mod case;
+mod scripted_device;

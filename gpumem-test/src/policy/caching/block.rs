@@ -105,7 +105,10 @@ impl Blocks {
             Some(slot) => {
                 let place = &mut self.blocks[slot as usize];
                 let generation = place.generation;
-                *place = Block { generation, ..block };
+                *place = Block {
+                    generation,
+                    ..block
+                };
                 slot
             }
             None => self.grow(block),

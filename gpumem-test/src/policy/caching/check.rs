@@ -35,13 +35,16 @@ impl CachingPolicy {
         }
         ranges.sort_unstable();
         if let Some(pair) = ranges.windows(2).find(|pair| pair[0].1 > pair[1].0) {
-            return Err(format!("blocks overlap: {:#x} and {:#x}", pair[0].0, pair[1].0));
+            return Err(format!(
+                "blocks overlap: {:#x} and {:#x}",
+                pair[0].0, pair[1].0
+            ));
         }
         for (index, list) in self.lists.iter().enumerate() {
             let entries: Vec<_> = list.iter().collect();
-            let in_order = entries.windows(2).all(|pair| {
-                (pair[0].size, pair[0].address) < (pair[1].size, pair[1].address)
-            });
+            let in_order = entries
+                .windows(2)
+                .all(|pair| (pair[0].size, pair[0].address) < (pair[1].size, pair[1].address));
             if !in_order {
                 return Err(format!("free list {index} is out of order"));
             }
@@ -56,9 +59,13 @@ impl CachingPolicy {
             }
             for entry in entries {
                 let block = &self.blocks[entry.slot];
-                if (block.address, block.size, block.list) != (entry.address, entry.size, index as u32)
+                if (block.address, block.size, block.list)
+                    != (entry.address, entry.size, index as u32)
                 {
-                    return Err(format!("free list {index} is wrong about {:#x}", entry.address));
+                    return Err(format!(
+                        "free list {index} is wrong about {:#x}",
+                        entry.address
+                    ));
                 }
             }
         }
@@ -78,13 +85,20 @@ impl CachingPolicy {
         }
         let next = &self.blocks[block.next];
         if next.prev != slot || next.address != block.end() || !next.live {
-            return Err(format!("the block at {at:#x} is not linked to what follows it"));
+            return Err(format!(
+                "the block at {at:#x} is not linked to what follows it"
+            ));
         }
         if next.list != block.list || next.reservation != block.reservation {
-            return Err(format!("the block at {at:#x} is another pool's than what follows it"));
+            return Err(format!(
+                "the block at {at:#x} is another pool's than what follows it"
+            ));
         }
         if !block.is_busy() && !next.is_busy() && block.mapped == next.mapped {
-            return Err(format!("the blocks at {at:#x} and {:#x} should be one", next.address));
+            return Err(format!(
+                "the blocks at {at:#x} and {:#x} should be one",
+                next.address
+            ));
         }
         Ok(())
     }
@@ -116,19 +130,42 @@ impl CachingPolicy {
 
     fn check_counters(&self, sums: &Sums) -> Result<(), String> {
         if sums.reserved != self.reserved {
-            return Err(format!("reserved is {}, counted {}", self.reserved, sums.reserved));
+            return Err(format!(
+                "reserved is {}, counted {}",
+                self.reserved, sums.reserved
+            ));
         }
         let (have, counted) = (&self.statistics, &sums.counts);
         let each: [(&str, &StatsByPool, &StatsByPool); 9] = [
             ("allocation", &have.allocation, &counted.allocation),
             ("segment", &have.segment, &counted.segment),
             ("active", &have.active, &counted.active),
-            ("inactive_split", &have.inactive_split, &counted.inactive_split),
-            ("allocated_bytes", &have.allocated_bytes, &counted.allocated_bytes),
-            ("reserved_bytes", &have.reserved_bytes, &counted.reserved_bytes),
+            (
+                "inactive_split",
+                &have.inactive_split,
+                &counted.inactive_split,
+            ),
+            (
+                "allocated_bytes",
+                &have.allocated_bytes,
+                &counted.allocated_bytes,
+            ),
+            (
+                "reserved_bytes",
+                &have.reserved_bytes,
+                &counted.reserved_bytes,
+            ),
             ("active_bytes", &have.active_bytes, &counted.active_bytes),
-            ("inactive_split_bytes", &have.inactive_split_bytes, &counted.inactive_split_bytes),
-            ("requested_bytes", &have.requested_bytes, &counted.requested_bytes),
+            (
+                "inactive_split_bytes",
+                &have.inactive_split_bytes,
+                &counted.inactive_split_bytes,
+            ),
+            (
+                "requested_bytes",
+                &have.requested_bytes,
+                &counted.requested_bytes,
+            ),
         ];
         for (name, have, counted) in each {
             for (pool, have, counted) in [

@@ -23,7 +23,11 @@ pub(super) struct Reservation {
 impl CachingPolicy {
     /// Bytes of a page of a new reservation.
     pub(super) fn page_size(&self, small: bool) -> u64 {
-        if small { SMALL_SEGMENT } else { self.config.large_segment_size.get() }
+        if small {
+            SMALL_SEGMENT
+        } else {
+            self.config.large_segment_size.get()
+        }
     }
 
     /// Bytes of a new reservation: 1 1/8 of the device's memory in whole pages.
@@ -48,7 +52,9 @@ impl CachingPolicy {
             Some(slot) => Some(slot),
             None => self.reserve_range(device, list)?,
         };
-        let Some(mut slot) = found else { return Ok(None) };
+        let Some(mut slot) = found else {
+            return Ok(None);
+        };
         let block = &self.blocks[slot];
         if !block.mapped {
             let size = block.size.min(rounded);
@@ -110,7 +116,11 @@ impl CachingPolicy {
             Err(Refusal::OutOfMemory) => return Ok(None),
             Err(refusal) => return Err(refusal.into_error("cuMemAddressReserve")),
         };
-        let reservation = self.add_reservation(Reservation { address, size, page });
+        let reservation = self.add_reservation(Reservation {
+            address,
+            size,
+            page,
+        });
         Ok(Some(self.add_unmapped(address, size, list, reservation)))
     }
 
@@ -179,7 +189,11 @@ impl CachingPolicy {
         self.reserve(list, size);
         self.statistics.num_device_alloc += 1;
         let stream = self.lists[list as usize].stream;
-        let extent = Extent { address: Address(address), size, stream };
+        let extent = Extent {
+            address: Address(address),
+            size,
+            stream,
+        };
         events.record(EventKind::SegmentMap { extent, page });
         Ok(true)
     }
@@ -202,7 +216,11 @@ impl CachingPolicy {
         let block = &self.blocks[slot];
         let (address, end, list, small) = (block.address, block.end(), block.list, block.small);
         let (prev, next, reservation) = (block.prev, block.next, block.reservation);
-        let Reservation { address: base, page, .. } = self.reservations[reservation as usize];
+        let Reservation {
+            address: base,
+            page,
+            ..
+        } = self.reservations[reservation as usize];
         let first = base + (address - base).div_ceil(page) * page;
         let last = base + (end - base) / page * page;
         if first >= last {
@@ -211,7 +229,10 @@ impl CachingPolicy {
         let stream = self.lists[list as usize].stream;
         device.unmap(Address(first), last - first, page, stream);
         self.take_out(slot);
-        let piece = |address, size| Block { reservation, ..Block::new(address, size, list, small) };
+        let piece = |address, size| Block {
+            reservation,
+            ..Block::new(address, size, list, small)
+        };
         if address < first {
             let before = self.blocks.add(piece(address, first - address));
             self.blocks.link(prev, before);
@@ -233,7 +254,11 @@ impl CachingPolicy {
         self.lists[list as usize].insert_unmapped(address, slot);
         self.unreserve(list, last - first);
         self.statistics.num_device_free += 1;
-        let extent = Extent { address: Address(first), size: last - first, stream };
+        let extent = Extent {
+            address: Address(first),
+            size: last - first,
+            stream,
+        };
         events.record(EventKind::SegmentUnmap { extent, page });
         if !self.blocks[slot].is_split() {
             self.release_range(device, slot);

@@ -42,7 +42,10 @@ impl Fences {
 
     /// Waits for `fence` on `stream` before the free of a block is complete.
     fn push(&mut self, stream: StreamId, fence: Fence, slot: Slot) {
-        let index = match self.queues.binary_search_by_key(&stream, |(other, _)| *other) {
+        let index = match self
+            .queues
+            .binary_search_by_key(&stream, |(other, _)| *other)
+        {
             Ok(index) => index,
             Err(index) => {
                 self.queues.insert(index, (stream, VecDeque::new()));
@@ -113,12 +116,7 @@ impl CachingPolicy {
         self.refresh_watch();
     }
 
-    fn record_fences<D: DeviceMemory>(
-        &mut self,
-        device: &mut D,
-        slot: Slot,
-        streams: &[StreamId],
-    ) {
+    fn record_fences<D: DeviceMemory>(&mut self, device: &mut D, slot: Slot, streams: &[StreamId]) {
         self.blocks[slot].uses = NONE;
         for &stream in streams {
             let fence = device.record(stream);
@@ -132,7 +130,8 @@ impl CachingPolicy {
     fn settle_deferred<D: DeviceMemory, S: EventSink>(&mut self, device: &mut D, events: &mut S) {
         for slot in std::mem::take(&mut self.fences.deferred) {
             let mut uses = self.fences.take_uses(self.blocks[slot].uses);
-            uses.streams.retain(|stream| !uses.captured.contains(stream));
+            uses.streams
+                .retain(|stream| !uses.captured.contains(stream));
             self.record_fences(device, slot, &uses.streams);
             if self.blocks[slot].fences == 0 {
                 self.complete(slot, events);

@@ -82,7 +82,10 @@ impl CachingPolicy {
         let (prev, next) = (block.prev, block.next);
         let is_ordinary = !block.is_expandable();
         let stream = self.lists[block.list as usize].stream;
-        events.record(EventKind::FreeCompleted { extent: extent(block, stream), requested });
+        events.record(EventKind::FreeCompleted {
+            extent: extent(block, stream),
+            requested,
+        });
 
         let mut merged = 0;
         let mut merged_size = 0;
@@ -108,9 +111,13 @@ impl CachingPolicy {
                 stats.inactive_split.decrease(small, merged - kept);
             }
             if kept_size > merged_size {
-                stats.inactive_split_bytes.increase(small, kept_size - merged_size);
+                stats
+                    .inactive_split_bytes
+                    .increase(small, kept_size - merged_size);
             } else if kept_size < merged_size {
-                stats.inactive_split_bytes.decrease(small, merged_size - kept_size);
+                stats
+                    .inactive_split_bytes
+                    .decrease(small, merged_size - kept_size);
             }
         }
         stats.active.decrease(small, 1);

@@ -127,7 +127,9 @@ impl FreeList {
     pub(super) fn take(&mut self, at: Cursor) -> Entry {
         let entries = &mut self.bins[at.bin];
         let entry = if at.index + 1 == entries.len() {
-            entries.pop().unwrap_or_else(|| unreachable!("the cursor points at an entry"))
+            entries
+                .pop()
+                .unwrap_or_else(|| unreachable!("the cursor points at an entry"))
         } else {
             entries.remove(at.index)
         };
@@ -162,7 +164,10 @@ impl FreeList {
                 entries.partition_point(|entry| entry.size >= size)
             };
             if count > 0 {
-                return Some(Cursor { bin, index: count - 1 });
+                return Some(Cursor {
+                    bin,
+                    index: count - 1,
+                });
             }
         }
         self.first_after_bin(bin)
@@ -193,12 +198,19 @@ impl FreeList {
 
     #[inline]
     fn first_in_bin(&self, bin: usize) -> Cursor {
-        Cursor { bin, index: self.bins[bin].len() - 1 }
+        Cursor {
+            bin,
+            index: self.bins[bin].len() - 1,
+        }
     }
 
     /// The first block of all.
     pub(super) fn first(&self) -> Option<Cursor> {
-        if self.is_filled(0) { Some(self.first_in_bin(0)) } else { self.first_after_bin(0) }
+        if self.is_filled(0) {
+            Some(self.first_in_bin(0))
+        } else {
+            self.first_after_bin(0)
+        }
     }
 
     /// The block after the one at a place.
@@ -222,7 +234,9 @@ impl FreeList {
 
     /// Takes out a part of an address range that has no memory.
     pub(super) fn remove_unmapped(&mut self, address: u64) {
-        let found = self.unmapped.binary_search_by_key(&address, |&(other, _)| other);
+        let found = self
+            .unmapped
+            .binary_search_by_key(&address, |&(other, _)| other);
         let index = found.unwrap_or_else(|_| unreachable!("an unmapped block is in its list"));
         let (_, slot) = self.unmapped.remove(index);
         debug_assert_ne!(slot, NONE);
@@ -246,7 +260,11 @@ mod tests {
             }
         }
         sizes.sort_unstable();
-        assert!(sizes.windows(2).all(|pair| bin_of(pair[0]) <= bin_of(pair[1])));
+        assert!(
+            sizes
+                .windows(2)
+                .all(|pair| bin_of(pair[0]) <= bin_of(pair[1]))
+        );
         assert!(sizes.iter().all(|&size| bin_of(size) < BINS));
         assert!((0..127).all(|granules| bin_of(granules << 9) + 1 == bin_of((granules + 1) << 9)));
     }
@@ -257,7 +275,9 @@ mod tests {
         let mut model = BTreeSet::new();
         let mut state = 1_u64;
         let mut random = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             state >> 33
         };
         for step in 0..20_000_u64 {
@@ -265,7 +285,11 @@ mod tests {
             if random() % 3 > 0 {
                 let address = (random() % 1000) << 9;
                 if model.insert((size, address)) {
-                    list.insert(Entry { size, address, slot: step as u32 });
+                    list.insert(Entry {
+                        size,
+                        address,
+                        slot: step as u32,
+                    });
                 }
             } else {
                 let expected = model.range((size, 0)..).next().copied();
@@ -286,7 +310,10 @@ mod tests {
                 }
             }
         }
-        let order: Vec<_> = list.iter().map(|entry| (entry.size, entry.address)).collect();
+        let order: Vec<_> = list
+            .iter()
+            .map(|entry| (entry.size, entry.address))
+            .collect();
         assert_eq!(order, model.into_iter().collect::<Vec<_>>());
     }
 }

@@ -17,7 +17,9 @@ impl CachingPolicy {
         device: &mut D,
         events: &mut S,
     ) -> Result<(), Error> {
-        let Some(limit) = self.limit else { return Ok(()) };
+        let Some(limit) = self.limit else {
+            return Ok(());
+        };
         // Truncated, as a conversion in C++ is.
         let threshold = (self.config.garbage_collection_threshold * limit as f64) as u64;
         if self.reserved <= threshold {
@@ -46,8 +48,9 @@ impl CachingPolicy {
         let mut has_freed = true;
         while got < target && has_freed && count > 0 {
             let cut = total_age as f64 / count as f64;
-            let (old, young): (Vec<Slot>, Vec<Slot>) =
-                candidates.iter().partition(|&&slot| age(self, slot) as f64 >= cut);
+            let (old, young): (Vec<Slot>, Vec<Slot>) = candidates
+                .iter()
+                .partition(|&&slot| age(self, slot) as f64 >= cut);
             has_freed = !old.is_empty();
             for slot in old {
                 got += self.blocks[slot].size;

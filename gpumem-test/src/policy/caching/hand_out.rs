@@ -130,7 +130,11 @@ fn least_room(free: &FreeList, blocks: &Blocks, start: Cursor) -> Cursor {
     let room = |slot: Slot| {
         let block = &blocks[slot];
         let next = block.next;
-        let growth = if next != NONE && !blocks[next].mapped { blocks[next].size } else { 0 };
+        let growth = if next != NONE && !blocks[next].mapped {
+            blocks[next].size
+        } else {
+            0
+        };
         block.size + growth
     };
     let mut at = start;
@@ -157,5 +161,9 @@ fn first_ordinary(free: &FreeList, blocks: &Blocks, start: Cursor) -> Option<Cur
 
 #[inline]
 pub(super) fn extent(block: &Block, stream: StreamId) -> Extent {
-    Extent { address: Address(block.address), size: block.size, stream }
+    Extent {
+        address: Address(block.address),
+        size: block.size,
+        stream,
+    }
 }

@@ -16,13 +16,19 @@ pub struct MemoryLimits {
 impl MemoryLimits {
     /// A device of `device_total` bytes without a budget.
     pub const fn device(device_total: u64) -> Self {
-        Self { device_total, budget: None }
+        Self {
+            device_total,
+            budget: None,
+        }
     }
 
     /// The same with a budget.
     #[must_use]
     pub const fn with_budget(self, budget: u64) -> Self {
-        Self { budget: Some(budget), ..self }
+        Self {
+            budget: Some(budget),
+            ..self
+        }
     }
 
     /// The cap for a fraction. A fraction of 1 is no limit at all, not a limit of the total.

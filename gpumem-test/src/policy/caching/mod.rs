@@ -145,7 +145,10 @@ impl CachingPolicy {
 
     fn apply_config(&mut self) {
         self.rounding = Rounding::new(&self.config);
-        self.max_split = self.config.max_split_size.map_or(u64::MAX, |size| size.get());
+        self.max_split = self
+            .config
+            .max_split_size
+            .map_or(u64::MAX, |size| size.get());
         self.apply_limit();
     }
 

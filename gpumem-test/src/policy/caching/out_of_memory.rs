@@ -104,7 +104,9 @@ impl CachingPolicy {
             headroom_without_budget: device.free_without_budget(),
             ..Shortage::default()
         };
-        let within_limit = self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.reserved));
+        let within_limit = self
+            .limit
+            .map_or(u64::MAX, |limit| limit.saturating_sub(self.reserved));
         shortage.headroom = device.memory_info().free.min(within_limit);
         for (_, block) in self.blocks.iter() {
             if block.allocated || !block.mapped {
@@ -160,7 +162,11 @@ fn message(facts: &OutOfMemory, free_in_private_pools: u64) -> String {
         let _ = write!(text, "{} allowed; ", size(limit));
     }
     let allocated = facts.allocated + free_in_private_pools;
-    let _ = write!(text, "Of the allocated memory {} is allocated by PyTorch, ", size(allocated));
+    let _ = write!(
+        text,
+        "Of the allocated memory {} is allocated by PyTorch, ",
+        size(allocated)
+    );
     if free_in_private_pools > 0 {
         let _ = write!(
             text,

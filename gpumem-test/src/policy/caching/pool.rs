@@ -59,7 +59,9 @@ impl CachingPolicy {
                         self.lists.len() as u32 - 1
                     }
                 };
-                self.pools[pool as usize].lists.insert(index, (stream, list));
+                self.pools[pool as usize]
+                    .lists
+                    .insert(index, (stream, list));
                 list
             }
         };
@@ -96,7 +98,11 @@ impl CachingPolicy {
     pub(super) fn put(&mut self, slot: Slot) {
         let block = &mut self.blocks[slot];
         block.collect_base = self.searches;
-        let entry = Entry { size: block.size, address: block.address, slot };
+        let entry = Entry {
+            size: block.size,
+            address: block.address,
+            slot,
+        };
         self.lists[block.list as usize].insert(entry);
     }
 
@@ -133,7 +139,8 @@ impl CachingPolicy {
     /// Gives up a pool without blocks.
     pub(super) fn drop_pool(&mut self, pool: u32) {
         let lists = std::mem::take(&mut self.pools[pool as usize].lists);
-        self.spare_lists.extend(lists.into_iter().map(|(_, list)| list));
+        self.spare_lists
+            .extend(lists.into_iter().map(|(_, list)| list));
         self.spare_pools.push(pool);
     }
 }

@@ -73,7 +73,8 @@ impl PrivatePools {
 
     /// A pool that owns memory or blocks.
     pub(super) fn get_mut(&mut self, id: PrivatePoolId) -> &mut PrivatePool {
-        self.known(id).unwrap_or_else(|| unreachable!("a pool with memory is not dropped"))
+        self.known(id)
+            .unwrap_or_else(|| unreachable!("a pool with memory is not dropped"))
     }
 
     fn known(&mut self, id: PrivatePoolId) -> Option<&mut PrivatePool> {
@@ -82,7 +83,11 @@ impl PrivatePools {
 
     /// The pools without users.
     pub(super) fn freeable(&self) -> Vec<PrivatePool> {
-        self.pools.iter().copied().filter(|pool| pool.uses == 0).collect()
+        self.pools
+            .iter()
+            .copied()
+            .filter(|pool| pool.uses == 0)
+            .collect()
     }
 
     /// All private pools.
@@ -105,13 +110,21 @@ impl CachingPolicy {
         takes: impl Fn(StreamId) -> bool + Send + 'static,
     ) -> Result<(), Error> {
         self.add_user(id)?;
-        if self.private.recordings.iter().any(|recording| recording.id == id) {
+        if self
+            .private
+            .recordings
+            .iter()
+            .any(|recording| recording.id == id)
+        {
             return Err(Error::misuse(format!(
                 "begin of private pool {id}: already recording to it"
             ))
             .with_help("end the first recording before the next one begins"));
         }
-        self.private.recordings.push(Recording { id, takes: Box::new(takes) });
+        self.private.recordings.push(Recording {
+            id,
+            takes: Box::new(takes),
+        });
         self.refresh_watch();
         Ok(())
     }
@@ -128,8 +141,10 @@ impl CachingPolicy {
                 Ok(())
             }
             None => {
-                let pools =
-                    PoolPair { small: self.add_pool(true, id), large: self.add_pool(false, id) };
+                let pools = PoolPair {
+                    small: self.add_pool(true, id),
+                    large: self.add_pool(false, id),
+                };
                 self.private.pools.push(PrivatePool {
                     id,
                     pools,
@@ -184,7 +199,10 @@ impl CachingPolicy {
     /// # Errors
     /// Misuse, if there is no such pool.
     pub fn set_use_on_oom(&mut self, id: PrivatePoolId, use_on_oom: bool) -> Result<(), Error> {
-        let pool = self.private.known(id).ok_or_else(|| unknown(id, "use on out-of-memory of"))?;
+        let pool = self
+            .private
+            .known(id)
+            .ok_or_else(|| unknown(id, "use on out-of-memory of"))?;
         pool.use_on_oom = use_on_oom;
         Ok(())
     }
@@ -194,7 +212,11 @@ impl CachingPolicy {
     /// # Errors
     /// Misuse, if there is no such pool.
     pub fn set_no_split(&mut self, id: PrivatePoolId) -> Result<(), Error> {
-        let pools = self.private.get(id).ok_or_else(|| unknown(id, "no split of"))?.pools;
+        let pools = self
+            .private
+            .get(id)
+            .ok_or_else(|| unknown(id, "no split of"))?
+            .pools;
         for pool in [pools.small, pools.large] {
             self.pools[pool as usize].no_split = true;
         }
@@ -208,26 +230,33 @@ impl CachingPolicy {
             return None;
         }
         let stream = self.lists[list as usize].stream;
-        let helpers: Vec<PoolPair> =
-            self.private.iter().filter(|pool| pool.use_on_oom).map(|pool| pool.pools).collect();
+        let helpers: Vec<PoolPair> = self
+            .private
+            .iter()
+            .filter(|pool| pool.use_on_oom)
+            .map(|pool| pool.pools)
+            .collect();
         helpers.into_iter().find_map(|pools| {
-            let pool = if rounded <= SMALL_SIZE { pools.small } else { pools.large };
+            let pool = if rounded <= SMALL_SIZE {
+                pools.small
+            } else {
+                pools.large
+            };
             let list = self.list_of(pool, stream);
             self.search(list, rounded)
         })
     }
 
     /// Forgets a private pool without users and memory.
-    pub(super) fn drop_private_pool<D: DeviceMemory>(
-        &mut self,
-        device: &mut D,
-        id: PrivatePoolId,
-    ) {
+    pub(super) fn drop_private_pool<D: DeviceMemory>(&mut self, device: &mut D, id: PrivatePoolId) {
         let pools = self.private.get_mut(id).pools;
         for pool in [pools.small, pools.large] {
             // A growth that failed at its first page leaves its address range behind.
-            let lists: Vec<u32> =
-                self.pools[pool as usize].lists.iter().map(|&(_, list)| list).collect();
+            let lists: Vec<u32> = self.pools[pool as usize]
+                .lists
+                .iter()
+                .map(|&(_, list)| list)
+                .collect();
             for list in lists {
                 while let Some(&(_, slot)) = self.lists[list as usize].unmapped.last() {
                     self.release_range(device, slot);

@@ -85,14 +85,22 @@ impl CachingPolicy {
 
     fn restored_list(&mut self, segment: &SegmentState) -> Result<u32, Error> {
         let pool = if segment.private_pool == (0, 0) {
-            if segment.small { SMALL_POOL } else { LARGE_POOL }
+            if segment.small {
+                SMALL_POOL
+            } else {
+                LARGE_POOL
+            }
         } else {
             let id = PrivatePoolId(segment.private_pool.0, segment.private_pool.1);
             if self.private.get(id).is_none() {
                 self.add_user(id)?;
             }
             let pools = self.private.get_mut(id).pools;
-            if segment.small { pools.small } else { pools.large }
+            if segment.small {
+                pools.small
+            } else {
+                pools.large
+            }
         };
         Ok(self.list_of(pool, segment.stream))
     }
@@ -136,7 +144,11 @@ impl CachingPolicy {
         let page = self.page_size(first.small);
         let base = first.address.0;
         let size = self.reservation_size(page);
-        let index = self.add_reservation(Reservation { address: base, size, page });
+        let index = self.add_reservation(Reservation {
+            address: base,
+            size,
+            page,
+        });
         let mut last = NONE;
         let mut at = base;
         for range in ranges.iter().filter(|range| range.size > 0) {
@@ -219,14 +231,24 @@ fn check_segment(segment: &SegmentState, end: u64) -> Result<(), Error> {
     let mut was_free = false;
     for block in &segment.blocks {
         if block.address.0 != at {
-            return wrong(format!("a block at {} where {} was due", block.address, Address(at)));
+            return wrong(format!(
+                "a block at {} where {} was due",
+                block.address,
+                Address(at)
+            ));
         }
         if block.size == 0 || block.size % MIN_BLOCK != 0 || block.size > segment.size {
-            return wrong(format!("the block at {} has {} bytes", block.address, block.size));
+            return wrong(format!(
+                "the block at {} has {} bytes",
+                block.address, block.size
+            ));
         }
         let is_free = block.usage == Usage::Free;
         if is_free && was_free {
-            return wrong(format!("the block at {} is a second free neighbour", block.address));
+            return wrong(format!(
+                "the block at {} is a second free neighbour",
+                block.address
+            ));
         }
         was_free = is_free;
         at += block.size;

@@ -40,7 +40,10 @@ impl Rounding {
     pub(super) fn new(config: &CachingConfig) -> Self {
         Self {
             divisions: config.roundup_power2_divisions,
-            has_divisions: config.roundup_power2_divisions.iter().any(|&division| division > 1),
+            has_divisions: config
+                .roundup_power2_divisions
+                .iter()
+                .any(|&division| division > 1),
             large_segment: config.large_segment_size.get(),
         }
     }
@@ -48,7 +51,11 @@ impl Rounding {
     /// The size of the block for a request of `size` bytes, 0 < `size` < 2^60.
     #[inline]
     pub(super) fn block(&self, size: u64) -> u64 {
-        if self.has_divisions { self.block_divided(size) } else { up(size, MIN_BLOCK) }
+        if self.has_divisions {
+            self.block_divided(size)
+        } else {
+            up(size, MIN_BLOCK)
+        }
     }
 
     #[inline(never)]
@@ -63,7 +70,11 @@ impl Rounding {
             return up(size, MIN_BLOCK);
         }
         let floor = 1 << size.ilog2();
-        if size == floor { size } else { up(size, floor / divisions) }
+        if size == floor {
+            size
+        } else {
+            up(size, floor / divisions)
+        }
     }
 
     /// The size of a new segment for a rounded size.

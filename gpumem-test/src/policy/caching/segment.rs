@@ -28,7 +28,10 @@ impl CachingPolicy {
             events.record(EventKind::Retry { size });
         }
         // NOTE: in expandable mode, too, although less or more may be mapped, as in the original.
-        if self.limit.is_some_and(|limit| self.reserved.saturating_add(size) > limit) {
+        if self
+            .limit
+            .is_some_and(|limit| self.reserved.saturating_add(size) > limit)
+        {
             return Ok(None);
         }
         if self.config.expandable_segments {
@@ -49,7 +52,10 @@ impl CachingPolicy {
         }
         let stream = self.lists[list as usize].stream;
         let extent = extent(&self.blocks[slot], stream);
-        events.record(EventKind::SegmentAlloc { extent, kind: kind(small) });
+        events.record(EventKind::SegmentAlloc {
+            extent,
+            kind: kind(small),
+        });
         Ok(Some(slot))
     }
 
@@ -69,8 +75,13 @@ impl CachingPolicy {
         let stream = self.lists[list as usize].stream;
         let extent = extent(block, stream);
         self.statistics.num_device_free += 1;
-        events.record(EventKind::SegmentFree { extent, kind: kind(small) });
-        device.free(Address(address)).map_err(|refusal| refusal.into_error("cuMemFree"))?;
+        events.record(EventKind::SegmentFree {
+            extent,
+            kind: kind(small),
+        });
+        device
+            .free(Address(address))
+            .map_err(|refusal| refusal.into_error("cuMemFree"))?;
         self.unreserve(list, size);
         self.statistics.segment.decrease(small, 1);
         if size >= self.max_split {
@@ -107,5 +118,9 @@ impl CachingPolicy {
 }
 
 fn kind(small: bool) -> SegmentKind {
-    if small { SegmentKind::Small } else { SegmentKind::Large }
+    if small {
+        SegmentKind::Small
+    } else {
+        SegmentKind::Large
+    }
 }

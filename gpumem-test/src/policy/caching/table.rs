@@ -9,9 +9,15 @@ const WIDTH: usize = 75;
 /// The table of the counters, as PyTorch prints it for `device`; `abbreviated` leaves out the rows
 /// of the small and the large pools. Ends with a line break.
 pub fn memory_summary(statistics: &Statistics, device: u32, abbreviated: bool) -> String {
-    let mut table = Table { text: String::new(), abbreviated };
+    let mut table = Table {
+        text: String::new(),
+        abbreviated,
+    };
     table.rule('=');
-    table.line(&format!(" {:16} PyTorch CUDA memory summary, device ID {device:<17} ", ""));
+    table.line(&format!(
+        " {:16} PyTorch CUDA memory summary, device ID {device:<17} ",
+        ""
+    ));
     table.rule('-');
     table.line(&format!(
         "  {:9} CUDA OOMs: {:<12} | {:6} cudaMalloc retries: {:<8}  ",
@@ -20,11 +26,19 @@ pub fn memory_summary(statistics: &Statistics, device: u32, abbreviated: bool) -
     table.rule('=');
     table.line("        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  ");
     for (name, stats, format) in [
-        ("Allocated memory", &statistics.allocated_bytes, bytes as Format),
+        (
+            "Allocated memory",
+            &statistics.allocated_bytes,
+            bytes as Format,
+        ),
         ("Active memory", &statistics.active_bytes, bytes),
         ("Requested memory", &statistics.requested_bytes, bytes),
         ("GPU reserved memory", &statistics.reserved_bytes, bytes),
-        ("Non-releasable memory", &statistics.inactive_split_bytes, bytes),
+        (
+            "Non-releasable memory",
+            &statistics.inactive_split_bytes,
+            bytes,
+        ),
         ("Allocations", &statistics.allocation, count),
         ("Active allocs", &statistics.active, count),
         ("GPU reserved segments", &statistics.segment, count),

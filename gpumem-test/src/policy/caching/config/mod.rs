@@ -96,9 +96,13 @@ impl CachingConfig {
             ("large_segment_size_mb", mib(self.large_segment_size)),
             (
                 "max_split_size_mb",
-                self.max_split_size.map_or_else(|| "unlimited".to_owned(), mib),
+                self.max_split_size
+                    .map_or_else(|| "unlimited".to_owned(), mib),
             ),
-            ("max_non_split_rounding_mb", mib(self.max_non_split_rounding)),
+            (
+                "max_non_split_rounding_mb",
+                mib(self.max_non_split_rounding),
+            ),
             (
                 "garbage_collection_threshold",
                 match self.garbage_collection_threshold {
@@ -106,12 +110,23 @@ impl CachingConfig {
                     threshold => threshold.to_string(),
                 },
             ),
-            ("roundup_power2_divisions", divisions_text(&self.roundup_power2_divisions)),
+            (
+                "roundup_power2_divisions",
+                divisions_text(&self.roundup_power2_divisions),
+            ),
             (
                 "expandable_segments",
-                if self.expandable_segments { "True" } else { "False" }.to_owned(),
+                if self.expandable_segments {
+                    "True"
+                } else {
+                    "False"
+                }
+                .to_owned(),
             ),
-            ("per_process_memory_fraction", self.per_process_memory_fraction.to_string()),
+            (
+                "per_process_memory_fraction",
+                self.per_process_memory_fraction.to_string(),
+            ),
         ]
     }
 }
@@ -120,11 +135,22 @@ impl CachingConfig {
 fn divisions_text(divisions: &[u64; ROUNDUP_INTERVALS]) -> String {
     let first = divisions[0];
     let last = divisions[ROUNDUP_INTERVALS - 1];
-    let head = divisions.iter().take_while(|&&division| division == first).count();
+    let head = divisions
+        .iter()
+        .take_while(|&&division| division == first)
+        .count();
     if head == ROUNDUP_INTERVALS {
-        return if first == 0 { "off".to_owned() } else { first.to_string() };
+        return if first == 0 {
+            "off".to_owned()
+        } else {
+            first.to_string()
+        };
     }
-    let tail = divisions.iter().rev().take_while(|&&division| division == last).count();
+    let tail = divisions
+        .iter()
+        .rev()
+        .take_while(|&&division| division == last)
+        .count();
     let mut pairs: Vec<String> = (head - 1..ROUNDUP_INTERVALS - tail)
         .map(|interval| format!("{}:{}", 1_u64 << interval, divisions[interval]))
         .collect();

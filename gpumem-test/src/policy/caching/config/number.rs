@@ -23,9 +23,15 @@ pub(super) fn unsigned(text: &str) -> Result<Number<u64>, NumberError> {
     if length == 0 {
         return Err(NumberError::Invalid);
     }
-    let magnitude: u64 = digits[..length].parse().map_err(|_| NumberError::OutOfRange)?;
+    let magnitude: u64 = digits[..length]
+        .parse()
+        .map_err(|_| NumberError::OutOfRange)?;
     Ok(Number {
-        value: if negative { magnitude.wrapping_neg() } else { magnitude },
+        value: if negative {
+            magnitude.wrapping_neg()
+        } else {
+            magnitude
+        },
         is_plain: length == text.len(),
     })
 }
@@ -37,15 +43,24 @@ pub(super) fn real(text: &str) -> Result<Number<f64>, NumberError> {
     let signed = |value: f64| if negative { -value } else { value };
     let lower = rest.to_ascii_lowercase();
     if lower.starts_with("inf") {
-        return Ok(Number { value: signed(f64::INFINITY), is_plain: false });
+        return Ok(Number {
+            value: signed(f64::INFINITY),
+            is_plain: false,
+        });
     }
     if lower.starts_with("nan") {
-        return Ok(Number { value: f64::NAN, is_plain: false });
+        return Ok(Number {
+            value: f64::NAN,
+            is_plain: false,
+        });
     }
     if let Some(digits) = lower.strip_prefix("0x")
         && let Some((value, _)) = hexadecimal(digits)
     {
-        return in_range(value, true).map(|value| Number { value: signed(value), is_plain: false });
+        return in_range(value, true).map(|value| Number {
+            value: signed(value),
+            is_plain: false,
+        });
     }
     let length = decimal_length(rest);
     if length == 0 {
@@ -56,7 +71,10 @@ pub(super) fn real(text: &str) -> Result<Number<f64>, NumberError> {
     let mantissa = number.split(['e', 'E']).next().unwrap_or(number);
     let has_value = mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
     let value = in_range(value, has_value)?;
-    Ok(Number { value: signed(value), is_plain: length == text.len() })
+    Ok(Number {
+        value: signed(value),
+        is_plain: length == text.len(),
+    })
 }
 
 /// `strtod` reports a range error for overflow, and for a result that lost precision by being tiny.

@@ -40,9 +40,15 @@ pub(super) fn update(config: &mut CachingConfig, text: &str) -> Result<Vec<Strin
     config.garbage_collection_threshold = 0.0;
 
     let tokens = Tokens::new(text);
-    let mut parser = Parser { config, tokens: &tokens, warnings: Vec::new() };
+    let mut parser = Parser {
+        config,
+        tokens: &tokens,
+        warnings: Vec::new(),
+    };
     for word in &tokens.glued {
-        parser.warn(format!("white space inside a word is dropped: it was read as `{word}`"));
+        parser.warn(format!(
+            "white space inside a word is dropped: it was read as `{word}`"
+        ));
     }
     parser.large_segment_size()?;
     parser.config.max_non_split_rounding = parser.config.large_segment_size;
@@ -61,10 +67,7 @@ struct Parser<'a> {
 impl Parser<'_> {
     /// Hands each option's place to `option`, which returns the place of its last token. What
     /// follows it is taken for a separator, whatever it is.
-    fn pass(
-        &mut self,
-        option: fn(&mut Self, usize) -> Result<usize, Error>,
-    ) -> Result<(), Error> {
+    fn pass(&mut self, option: fn(&mut Self, usize) -> Result<usize, Error>) -> Result<(), Error> {
         let mut place = 0;
         while place < self.tokens.len() {
             place = option(self, place)? + 1;
@@ -223,10 +226,9 @@ impl Parser<'_> {
         if !self.tokens.is(at, "[") {
             let divisions = self.number(at, number::unsigned, "stoull")?;
             if !divisions.is_power_of_two() {
-                return Err(self.refused(
-                    place,
-                    "For roundups, the divisions has to be power of 2 ",
-                ));
+                return Err(
+                    self.refused(place, "For roundups, the divisions has to be power of 2 ")
+                );
             }
             self.config.roundup_power2_divisions = [divisions; ROUNDUP_INTERVALS];
             return Ok(at);
@@ -257,10 +259,9 @@ impl Parser<'_> {
             } else {
                 let mebibytes = self.number(boundary, number::unsigned, "stoull")?;
                 if !mebibytes.is_power_of_two() {
-                    return Err(self.refused(
-                        place,
-                        "For roundups, the intervals have to be power of 2 ",
-                    ));
+                    return Err(
+                        self.refused(place, "For roundups, the intervals have to be power of 2 ")
+                    );
                 }
                 let interval = (mebibytes.ilog2() as usize).min(ROUNDUP_INTERVALS - 1);
                 let intervals = &mut self.config.roundup_power2_divisions;
@@ -363,7 +364,9 @@ impl Parser<'_> {
     fn separator(&mut self, place: usize, expected: &str) -> Result<(), Error> {
         let found = self.tokens.at(place)?;
         if found != expected {
-            self.warn(format!("`{found}` at token {place} was taken for `{expected}`"));
+            self.warn(format!(
+                "`{found}` at token {place} was taken for `{expected}`"
+            ));
         }
         Ok(())
     }
@@ -384,9 +387,13 @@ impl Parser<'_> {
 
     fn note_repetitions(&mut self) {
         for name in OPTIONS {
-            let count = (0..self.tokens.len()).filter(|&place| self.tokens.is(place, name)).count();
+            let count = (0..self.tokens.len())
+                .filter(|&place| self.tokens.is(place, name))
+                .count();
             if count > 1 {
-                self.warn(format!("`{name}` is given {count} times, the last one counts"));
+                self.warn(format!(
+                    "`{name}` is given {count} times, the last one counts"
+                ));
             }
         }
     }
