@@ -3,5 +3,7 @@
 //! `cargo test --release -p gpumem-tests --test conformance -- --nocapture` runs the project's own
 //! recordings, or those of the folder that `GPUMEM_ORACLE_DIR` names.
 
+mod caching;
 mod case;
 mod driver;
+mod scripted_device;
