@@ -29,8 +29,9 @@ pub use harness::TestResult;
 pub use ids::{Address, BlockId, DeviceId, Fence, PoolId, StreamId, TextId, ThreadIndex};
 pub use ledger::{Ledger, Recording};
 pub use policy::{
-    Block, BlockState, HeapMap, Origin, Policy, Request, SegmentState, Stat, Statistics,
-    StatsByPool, Usage,
+    Block, BlockState, CachingConfig, CachingPolicy, HeapMap, MemoryLimits, Origin, Policy,
+    PrivatePoolId, ROUNDUP_INTERVALS, Request, SegmentState, Stat, Statistics, StatsByPool, Usage,
+    memory_summary,
 };
 pub use replay::{Replay, ReplayOom, ReplayOutcome};
 pub use trace::{

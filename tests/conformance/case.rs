@@ -1,13 +1,13 @@
 //! What came of one recorded case.
 
 /// A recorded case, replayed.
-pub struct CaseResult {
+pub(crate) struct CaseResult {
     /// The case's name or index in its file.
-    pub name: String,
+    pub(crate) name: String,
     /// Steps whose every figure and address equalled the recording.
-    pub equal: usize,
+    pub(crate) equal: usize,
     /// All steps.
-    pub steps: usize,
+    pub(crate) steps: usize,
     /// The first step that differed, in words, with what was expected and what came.
-    pub first_difference: Option<String>,
+    pub(crate) first_difference: Option<String>,
 }

@@ -4,10 +4,12 @@
 //! recordings, or those of the folder that `GPUMEM_ORACLE_DIR` names. Any file of the documented
 //! layout is run; one line a case says how many of its steps equal the recording.
 
+mod caching;
 mod case;
 mod real;
 mod real_device;
 mod scenarios;
+mod scripted_device;
 mod snapshot_errors;
 mod walk;
 
@@ -20,9 +22,15 @@ type Run = fn(&Path) -> Result<Vec<CaseResult>, String>;
 
 /// Which files are recordings of what: a path in the folder, `*` standing for a part of a name.
 const RUNNERS: &[(&str, Run)] = &[
+    ("caching/config*.jsonl.gz", caching::config),
+    ("caching/directed*.jsonl.gz", caching::directed),
     ("caching/real/*/*.pickle.gz", real::run),
-    ("scenarios*.jsonl.gz", scenarios::run),
+    ("caching/synthetic/*.jsonl.gz", caching::synthetic),
+    (SCENARIOS, scenarios::run),
 ];
+
+/// Has rows of several policies, some of which do not exist yet.
+const SCENARIOS: &str = "scenarios*.jsonl.gz";
 
 /// Files of policies that do not exist yet.
 const NOT_RUN: &[(&str, &str)] = &[("bfc/*", "policy bfc is not in this version")];
@@ -36,8 +44,6 @@ const KNOWN: &[&str] = &[
 
 #[test]
 fn every_recorded_step_is_reproduced() {
-    // The test harness has begun a line with the name of the test.
-    println!();
     let folder = folder();
     let mut files = walk::files(&folder)
         .unwrap_or_else(|error| panic!("no recordings in {}: {error}", folder.display()));
@@ -46,13 +52,14 @@ fn every_recorded_step_is_reproduced() {
     for file in files {
         run_file(&folder, &file, &mut total);
     }
-    for difference in &total.differences {
-        println!("{difference}");
-    }
-    println!(
+    let first = total.differences.first().cloned().unwrap_or_default();
+    let last = format!(
         "total: {} of {} steps equal, {} cases, {} with differences, {} files that could not be read",
         total.equal, total.steps, total.cases, total.unequal, total.unreadable
     );
+    total.lines.append(&mut total.differences);
+    // In one go, since other tests print too, and on a new line: the harness may have begun one.
+    println!("\n{}\n{last}", total.lines.join("\n"));
     assert!(total.cases > 0, "no case was found in {}", folder.display());
     assert!(
         total.unequal == 0 && total.unreadable == 0,
@@ -60,7 +67,7 @@ fn every_recorded_step_is_reproduced() {
         total.unequal,
         total.cases,
         total.unreadable,
-        total.differences.first().map_or("", String::as_str)
+        first
     );
 }
 
@@ -78,6 +85,7 @@ struct Total {
     cases: usize,
     unequal: usize,
     unreadable: usize,
+    lines: Vec<String>,
     differences: Vec<String>,
 }
 
@@ -85,30 +93,49 @@ fn run_file(folder: &Path, file: &str, total: &mut Total) {
     if KNOWN.iter().any(|pattern| walk::fits(pattern, file)) {
         return;
     }
-    if let Some((_, reason)) = NOT_RUN.iter().find(|(pattern, _)| walk::fits(pattern, file)) {
-        println!("{file}: not run: {reason}");
+    if let Some((_, reason)) = NOT_RUN
+        .iter()
+        .find(|(pattern, _)| walk::fits(pattern, file))
+    {
+        total.lines.push(format!("{file}: not run: {reason}"));
         return;
     }
-    let Some((_, run)) = RUNNERS.iter().find(|(pattern, _)| walk::fits(pattern, file)) else {
-        println!("{file}: skipped: not a file of the documented layout");
+    let Some((_, run)) = RUNNERS
+        .iter()
+        .find(|(pattern, _)| walk::fits(pattern, file))
+    else {
+        let line = format!("{file}: skipped: not a file of the documented layout");
+        total.lines.push(line);
         return;
     };
-    match run(&folder.join(file)) {
+    let path = folder.join(file);
+    if walk::fits(SCENARIOS, file) {
+        let names = scenarios::not_run(&path).unwrap_or_default();
+        total
+            .lines
+            .extend(names.into_iter().map(|name| format!("{file} {name}")));
+    }
+    match run(&path) {
         Ok(cases) => {
             for case in cases {
-                println!("{file} {}: {}/{}", case.name, case.equal, case.steps);
+                let line = format!("{file} {}: {}/{}", case.name, case.equal, case.steps);
+                total.lines.push(line);
                 total.cases += 1;
                 total.equal += case.equal;
                 total.steps += case.steps;
                 if case.equal != case.steps {
                     total.unequal += 1;
                     let what = case.first_difference.unwrap_or_default();
-                    total.differences.push(format!("{file} {}: {what}", case.name));
+                    total
+                        .differences
+                        .push(format!("{file} {}: {what}", case.name));
                 }
             }
         }
         Err(error) => {
-            println!("{file}: could not be read: {error}");
+            total
+                .lines
+                .push(format!("{file}: could not be read: {error}"));
             total.unreadable += 1;
             total.differences.push(format!("{file}: {error}"));
         }

@@ -51,7 +51,12 @@ fn compare(
         .find(|entries| !entries.is_empty())
         .ok_or("no events")?;
     let tape = Tape::new(entries);
-    let policy = replay(&trace, &stats.conf, &mut RecordedDevice::new(tape.clone()), tape.clone())?;
+    let policy = replay(
+        &trace,
+        &stats.conf,
+        &mut RecordedDevice::new(tape.clone()),
+        tape.clone(),
+    )?;
     let (equal, steps, first) = tape.borrow().compare();
     comparison.equal += equal;
     comparison.steps += steps;
@@ -128,17 +133,24 @@ fn compare_blocks(snapshot: &TorchSnapshot, heap: &HeapMap, comparison: &mut Com
             });
             continue;
         };
-        let same = (expected.address, expected.total_size, expected.stream, expected.small)
-            == (got.address, got.size, got.stream, got.small)
+        let same = (
+            expected.address,
+            expected.total_size,
+            expected.stream,
+            expected.small,
+        ) == (got.address, got.size, got.stream, got.small)
             && (expected.pool, expected.expandable) == (got.private_pool, got.expandable);
-        comparison.step(same, || format!("segment at the end: expected {expected:?}, got {got:?}"));
+        comparison.step(same, || {
+            format!("segment at the end: expected {expected:?}, got {got:?}")
+        });
         for index in 0..expected.blocks.len().max(got.blocks.len()) {
             let (expected, got) = (expected.blocks.get(index), got.blocks.get(index));
             let same = match (expected, got) {
                 (Some(expected), Some(got)) => {
                     (expected.address, expected.size, expected.usage)
                         == (got.address, got.size, got.usage)
-                        && (expected.requested_size == got.requested || is_unknown(expected, got.requested))
+                        && (expected.requested_size == got.requested
+                            || is_unknown(expected, got.requested))
                 }
                 _ => false,
             };
@@ -177,8 +189,15 @@ fn a_trace_that_lost_its_oldest_events_replays_too() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces/caching/real");
     let mut cuts = 0;
     for file in [
-        "default/gpt", "default/graph", "default/kv", "default/leak", "default/streams",
-        "expandable/gpt", "expandable/graph", "expandable/kv", "expandable/leak",
+        "default/gpt",
+        "default/graph",
+        "default/kv",
+        "default/leak",
+        "default/streams",
+        "expandable/gpt",
+        "expandable/graph",
+        "expandable/kv",
+        "expandable/leak",
     ] {
         let path = folder.join(format!("{file}.pickle.gz"));
         let stats = recorded_stats(&path).expect("statistics");

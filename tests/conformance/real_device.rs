@@ -59,27 +59,45 @@ fn is_same(entry: &TraceEntry, event: &EventKind) -> bool {
         EventKind::Alloc { extent, requested } => {
             (Action::Alloc, extent.address, requested, extent.stream)
         }
-        EventKind::FreeRequested { extent, requested } => {
-            (Action::FreeRequested, extent.address, requested, extent.stream)
-        }
-        EventKind::FreeCompleted { extent, requested } => {
-            (Action::FreeCompleted, extent.address, requested, extent.stream)
-        }
-        EventKind::SegmentAlloc { extent, .. } => {
-            (Action::SegmentAlloc, extent.address, extent.size, extent.stream)
-        }
-        EventKind::SegmentFree { extent, .. } => {
-            (Action::SegmentFree, extent.address, extent.size, extent.stream)
-        }
-        EventKind::SegmentMap { extent, .. } => {
-            (Action::SegmentMap, extent.address, extent.size, extent.stream)
-        }
-        EventKind::SegmentUnmap { extent, .. } => {
-            (Action::SegmentUnmap, extent.address, extent.size, extent.stream)
-        }
-        EventKind::OutOfMemory { rounded, stream, .. } => {
-            (Action::OutOfMemory, Address(entry.address), rounded, stream)
-        }
+        EventKind::FreeRequested { extent, requested } => (
+            Action::FreeRequested,
+            extent.address,
+            requested,
+            extent.stream,
+        ),
+        EventKind::FreeCompleted { extent, requested } => (
+            Action::FreeCompleted,
+            extent.address,
+            requested,
+            extent.stream,
+        ),
+        EventKind::SegmentAlloc { extent, .. } => (
+            Action::SegmentAlloc,
+            extent.address,
+            extent.size,
+            extent.stream,
+        ),
+        EventKind::SegmentFree { extent, .. } => (
+            Action::SegmentFree,
+            extent.address,
+            extent.size,
+            extent.stream,
+        ),
+        EventKind::SegmentMap { extent, .. } => (
+            Action::SegmentMap,
+            extent.address,
+            extent.size,
+            extent.stream,
+        ),
+        EventKind::SegmentUnmap { extent, .. } => (
+            Action::SegmentUnmap,
+            extent.address,
+            extent.size,
+            extent.stream,
+        ),
+        EventKind::OutOfMemory {
+            rounded, stream, ..
+        } => (Action::OutOfMemory, Address(entry.address), rounded, stream),
         _ => return false,
     };
     (action, address.0, size, stream) == (entry.action, entry.address, entry.size, entry.stream)

@@ -4,13 +4,11 @@ use std::collections::HashMap;
 use std::io::BufRead;
 use std::path::Path;
 
-use gpumem_test::{
-    Address, Block, CachingConfig, CachingPolicy, DeviceMemory, Fence, MemoryInfo, MemoryLimits,
-    Policy, Refusal, Request, StreamId,
-};
+use gpumem_test::{Block, CachingConfig, CachingPolicy, MemoryLimits, Policy, Request, StreamId};
 use serde_json::Value;
 
 use crate::case::CaseResult;
+use crate::scripted_device::ScriptedDevice;
 
 #[derive(serde::Deserialize)]
 struct Scenario {
@@ -28,31 +26,60 @@ struct Scenario {
     reserved_peak: Option<u64>,
 }
 
-/// Runs the rows of `caching`. The rows of other policies are named.
+/// Runs the rows of `caching`.
 pub fn run(path: &Path) -> Result<Vec<CaseResult>, String> {
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    let lines = std::io::BufReader::new(flate2::read::MultiGzDecoder::new(file)).lines();
     let mut results = Vec::new();
-    for (index, line) in lines.enumerate() {
-        let line = line.map_err(|error| error.to_string())?;
-        let scenario: Scenario =
-            serde_json::from_str(&line).map_err(|error| format!("line {}: {error}", index + 1))?;
-        let name = format!("{} {}", scenario.policy, scenario.name);
-        let (kind, conf) = scenario.policy.split_once(':').unwrap_or((&scenario.policy, ""));
+    for (index, scenario) in read(path)?.iter().enumerate() {
+        let (kind, conf) = scenario.kind_and_conf();
         if kind != "caching" {
-            println!("scenarios {name}: not run: policy {kind} is not in this version");
             continue;
         }
-        let result = Run::new(&scenario, conf)?.finish(name);
+        let result = Run::new(scenario, conf).and_then(|run| run.finish(scenario.full_name()));
         results.push(result.map_err(|error| format!("line {}: {error}", index + 1))?);
     }
     Ok(results)
 }
 
+/// Names the rows of other policies.
+pub fn not_run(path: &Path) -> Result<Vec<String>, String> {
+    let scenarios = read(path)?;
+    let others = scenarios
+        .iter()
+        .filter(|scenario| scenario.kind_and_conf().0 != "caching");
+    Ok(others
+        .map(|scenario| {
+            let kind = scenario.kind_and_conf().0;
+            let name = scenario.full_name();
+            format!("{name}: not run: policy {kind} is not in this version")
+        })
+        .collect())
+}
+
+fn read(path: &Path) -> Result<Vec<Scenario>, String> {
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let lines = std::io::BufReader::new(flate2::read::MultiGzDecoder::new(file)).lines();
+    let scenario = |(index, line): (usize, std::io::Result<String>)| {
+        let line = line.map_err(|error| error.to_string())?;
+        serde_json::from_str(&line).map_err(|error| format!("line {}: {error}", index + 1))
+    };
+    lines.enumerate().map(scenario).collect()
+}
+
+impl Scenario {
+    fn kind_and_conf(&self) -> (&str, &str) {
+        self.policy.split_once(':').unwrap_or((&self.policy, ""))
+    }
+
+    fn full_name(&self) -> String {
+        format!("{} {}", self.policy, self.name)
+    }
+}
+
 struct Run<'a> {
     scenario: &'a Scenario,
     policy: CachingPolicy,
-    device: Endless,
+    /// Always has memory: only the fraction limits, as when these were recorded.
+    device: ScriptedDevice,
     held: HashMap<&'a str, Block>,
     equal: usize,
     first: Option<String>,
@@ -68,10 +95,7 @@ impl<'a> Run<'a> {
         Ok(Self {
             scenario,
             policy,
-            device: Endless {
-                total: scenario.total,
-                next: 2 << 20,
-            },
+            device: ScriptedDevice::new(scenario.total, Vec::new(), None, Vec::new()),
             held: HashMap::new(),
             equal: 0,
             first: None,
@@ -83,18 +107,30 @@ impl<'a> Run<'a> {
         for (index, (operation, row)) in scenario.ops.iter().zip(&scenario.rows).enumerate() {
             let verdict = self.step(operation)?;
             let got = self.row(verdict)?;
-            self.compare(got == *row, || format!("op {index} {operation:?}: expected {row:?}, got {got:?}"));
+            self.compare(got == *row, || {
+                format!("op {index} {operation:?}: expected {row:?}, got {got:?}")
+            });
         }
         let statistics = self.policy.statistics();
         let peaks = [
-            ("allocated_peak", scenario.allocated_peak, statistics.allocated_bytes.all.peak),
-            ("reserved_peak", scenario.reserved_peak, statistics.reserved_bytes.all.peak),
+            (
+                "allocated_peak",
+                scenario.allocated_peak,
+                statistics.allocated_bytes.all.peak,
+            ),
+            (
+                "reserved_peak",
+                scenario.reserved_peak,
+                statistics.reserved_bytes.all.peak,
+            ),
         ];
         let mut steps = scenario.ops.len().max(scenario.rows.len());
         for (field, expected, got) in peaks {
             if let Some(expected) = expected {
                 steps += 1;
-                self.compare(expected == got, || format!("{field}: expected {expected}, got {got}"));
+                self.compare(expected == got, || {
+                    format!("{field}: expected {expected}, got {got}")
+                });
             }
         }
         Ok(CaseResult {
@@ -108,8 +144,18 @@ impl<'a> Run<'a> {
     /// Runs one operation; says what its first field must be.
     fn step(&mut self, operation: &'a [Value]) -> Result<Value, String> {
         let wrong = || format!("unknown operation {operation:?}");
-        let text = |index: usize| operation.get(index).and_then(Value::as_str).ok_or_else(wrong);
-        let number = |index: usize| operation.get(index).and_then(Value::as_u64).ok_or_else(wrong);
+        let text = |index: usize| {
+            operation
+                .get(index)
+                .and_then(Value::as_str)
+                .ok_or_else(wrong)
+        };
+        let number = |index: usize| {
+            operation
+                .get(index)
+                .and_then(Value::as_u64)
+                .ok_or_else(wrong)
+        };
         match text(0)? {
             "a" => {
                 let request = Request::new(number(2)?, StreamId(number(3)?));
@@ -124,7 +170,9 @@ impl<'a> Run<'a> {
             }
             "f" => match self.held.remove(text(1)?) {
                 Some(block) => {
-                    let freed = self.policy.free(&mut self.device, &mut (), block.id, StreamId(0));
+                    let freed = self
+                        .policy
+                        .free(&mut self.device, &mut (), block.id, StreamId(0));
                     freed.map_err(|error| error.to_string())?;
                     Ok(Value::Bool(true))
                 }
@@ -162,61 +210,4 @@ impl<'a> Run<'a> {
             self.first = Some(difference());
         }
     }
-}
-
-/// A device that always has memory: only the fraction limits, as when these were recorded.
-struct Endless {
-    total: u64,
-    next: u64,
-}
-
-impl Endless {
-    fn take(&mut self, size: u64) -> Address {
-        let address = Address(self.next);
-        self.next += size.next_multiple_of(2 << 20);
-        address
-    }
-}
-
-impl DeviceMemory for Endless {
-    fn malloc(&mut self, size: u64) -> Result<Address, Refusal> {
-        Ok(self.take(size))
-    }
-
-    fn free(&mut self, _address: Address) -> Result<(), Refusal> {
-        Ok(())
-    }
-
-    fn reserve_range(&mut self, size: u64) -> Result<Address, Refusal> {
-        Ok(self.take(size))
-    }
-
-    fn release_range(&mut self, _address: Address, _size: u64) {}
-
-    fn map(&mut self, _address: Address, _size: u64, _page: u64) -> Result<(), Refusal> {
-        Ok(())
-    }
-
-    fn unmap(&mut self, _address: Address, _size: u64, _page: u64, _stream: StreamId) {}
-
-    fn memory_info(&self) -> MemoryInfo {
-        MemoryInfo {
-            free: self.total,
-            total: self.total,
-        }
-    }
-
-    fn granularity(&self) -> u64 {
-        2 << 20
-    }
-
-    fn record(&mut self, _stream: StreamId) -> Fence {
-        Fence(0)
-    }
-
-    fn query(&mut self, _fence: Fence) -> bool {
-        true
-    }
-
-    fn wait(&mut self, _fence: Fence) {}
 }

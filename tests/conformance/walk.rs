@@ -28,7 +28,9 @@ fn collect(folder: &Path, prefix: &str, found: &mut Vec<String>) -> io::Result<(
 /// number of names.
 pub fn fits(pattern: &str, path: &str) -> bool {
     if let Some(folder) = pattern.strip_suffix("/*") {
-        return path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+        return path
+            .strip_prefix(folder)
+            .is_some_and(|rest| rest.starts_with('/'));
     }
     let (mut patterns, mut names) = (pattern.split('/'), path.split('/'));
     loop {
@@ -56,10 +58,26 @@ fn patterns_fit_what_they_say() {
         ("README.md", "caching/README.md", false),
         ("caching/config*.jsonl.gz", "caching/config.jsonl.gz", true),
         ("caching/config*.jsonl.gz", "caching/config2.jsonl.gz", true),
-        ("caching/config*.jsonl.gz", "caching/directed.jsonl.gz", false),
-        ("caching/real/*/*.pickle.gz", "caching/real/default/gpt.pickle.gz", true),
-        ("caching/real/*/*.pickle.gz", "caching/real/gpt.pickle.gz", false),
-        ("caching/real/*/*.pickle.gz", "caching/real/default/gpt.stats.json", false),
+        (
+            "caching/config*.jsonl.gz",
+            "caching/directed.jsonl.gz",
+            false,
+        ),
+        (
+            "caching/real/*/*.pickle.gz",
+            "caching/real/default/gpt.pickle.gz",
+            true,
+        ),
+        (
+            "caching/real/*/*.pickle.gz",
+            "caching/real/gpt.pickle.gz",
+            false,
+        ),
+        (
+            "caching/real/*/*.pickle.gz",
+            "caching/real/default/gpt.stats.json",
+            false,
+        ),
         ("bfc/*", "bfc/extra.jsonl.gz", true),
         ("bfc/*", "bfc/more/extra.jsonl.gz", true),
         ("bfc/*", "bfcextra", false),

@@ -4,6 +4,8 @@
 //! that one policy runs on the real card, on the simulated one and over a recording. No clock, no
 //! globals, no input or output. What happens is told to an [`EventSink`].
 
+pub(crate) mod caching;
+pub(crate) mod oom;
 pub(crate) mod statistics;
 
 use crate::device::DeviceMemory;
@@ -11,6 +13,9 @@ use crate::error::Error;
 use crate::event::EventSink;
 use crate::ids::{Address, BlockId, StreamId};
 
+pub use caching::{
+    CachingConfig, CachingPolicy, MemoryLimits, PrivatePoolId, ROUNDUP_INTERVALS, memory_summary,
+};
 pub use statistics::{Stat, Statistics, StatsByPool};
 
 /// Which of the driver's calls the code made.

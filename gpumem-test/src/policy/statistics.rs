@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::error::Error;
+
 /// A counter with its history. Units are the counter's own: bytes or a count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
@@ -189,6 +191,69 @@ impl Statistics {
         entries
     }
 
+    /// The counters of a recorded `torch.cuda.memory_stats`; what it does not name is 0.
+    ///
+    /// # Errors
+    /// A recording error, if a name is not one of [`by_name`](Self::by_name).
+    pub fn from_by_name(entries: &BTreeMap<String, i64>) -> Result<Self, Error> {
+        let mut statistics = Self::default();
+        for (name, &value) in entries {
+            let place = match name.as_str() {
+                "num_alloc_retries" => &mut statistics.num_alloc_retries,
+                "num_ooms" => &mut statistics.num_ooms,
+                "num_sync_all_streams" => &mut statistics.num_sync_all_streams,
+                "num_device_alloc" => &mut statistics.num_device_alloc,
+                "num_device_free" => &mut statistics.num_device_free,
+                "max_split_size" => {
+                    statistics.max_split_size = value;
+                    continue;
+                }
+                _ => statistics
+                    .field_mut(name)
+                    .ok_or_else(|| Error::recording(format!("unknown statistic `{name}`")))?,
+            };
+            *place = value as u64;
+        }
+        Ok(statistics)
+    }
+
+    /// The value that `array.pool.field` names.
+    fn field_mut(&mut self, name: &str) -> Option<&mut u64> {
+        let (path, field) = name.rsplit_once('.')?;
+        let stat = match path {
+            "oversize_allocations" => &mut self.oversize_allocations,
+            "oversize_segments" => &mut self.oversize_segments,
+            _ => {
+                let (array, pool) = path.split_once('.')?;
+                let stats = match array {
+                    "allocation" => &mut self.allocation,
+                    "segment" => &mut self.segment,
+                    "active" => &mut self.active,
+                    "inactive_split" => &mut self.inactive_split,
+                    "allocated_bytes" => &mut self.allocated_bytes,
+                    "reserved_bytes" => &mut self.reserved_bytes,
+                    "active_bytes" => &mut self.active_bytes,
+                    "inactive_split_bytes" => &mut self.inactive_split_bytes,
+                    "requested_bytes" => &mut self.requested_bytes,
+                    _ => return None,
+                };
+                match pool {
+                    "all" => &mut stats.all,
+                    "small_pool" => &mut stats.small,
+                    "large_pool" => &mut stats.large,
+                    _ => return None,
+                }
+            }
+        };
+        match field {
+            "current" => Some(&mut stat.current),
+            "peak" => Some(&mut stat.peak),
+            "allocated" => Some(&mut stat.allocated),
+            "freed" => Some(&mut stat.freed),
+            _ => None,
+        }
+    }
+
     fn arrays(&self) -> [(&'static str, &StatsByPool); 9] {
         [
             ("allocation", &self.allocation),
@@ -243,6 +308,21 @@ mod tests {
     #[test]
     fn there_are_as_many_counters_as_in_the_original() {
         assert_eq!(Statistics::default().by_name().len(), 122);
+    }
+
+    #[test]
+    fn names_lead_back_to_the_counters() {
+        let mut statistics = Statistics::default();
+        statistics.allocated_bytes.increase(true, 512);
+        statistics.num_ooms = 3;
+        let entries = statistics.by_name();
+        assert_eq!(Statistics::from_by_name(&entries).unwrap(), statistics);
+        let unknown = [("allocated_bytes.all.now".to_owned(), 1)].into();
+        assert!(
+            Statistics::from_by_name(&unknown)
+                .unwrap_err()
+                .is_recording()
+        );
     }
 
     #[test]
