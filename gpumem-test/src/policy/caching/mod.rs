@@ -302,6 +302,15 @@ impl Policy for CachingPolicy {
         }
     }
 
+    fn begin_capture(&mut self, pool: (u64, u64), stream: StreamId) -> Result<(), Error> {
+        let id = PrivatePoolId(pool.0, pool.1);
+        self.begin_private_pool(id, move |requested_on| requested_on == stream)
+    }
+
+    fn end_capture(&mut self, pool: (u64, u64)) -> Result<(), Error> {
+        self.end_private_pool(PrivatePoolId(pool.0, pool.1))
+    }
+
     fn statistics(&self) -> &Statistics {
         &self.statistics
     }

@@ -1,0 +1,1 @@
+//! What real snapshot files become when they are damaged.
