@@ -18,6 +18,6 @@ pub use error::{Error, OutOfMemory};
 pub use event::{Event, EventKind, EventSink, Extent, OomClass, SegmentKind};
 pub use ids::{Address, BlockId, DeviceId, Fence, PoolId, StreamId, TextId, ThreadIndex};
 pub use policy::{
-    Block, BlockState, HeapMap, Origin, Policy, Request, SegmentState, Stat, Statistics,
+    Block, BlockState, DriverPolicy, HeapMap, Origin, Policy, Request, SegmentState, Stat, Statistics,
     StatsByPool, Usage,
 };

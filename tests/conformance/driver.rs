@@ -39,11 +39,23 @@ struct Tally {
 
 impl Tally {
     fn new(name: String) -> Self {
-        Self { result: CaseResult { name, equal: 0, steps: 0, first_difference: None } }
+        Self {
+            result: CaseResult {
+                name,
+                equal: 0,
+                steps: 0,
+                first_difference: None,
+            },
+        }
     }
 
     /// Adds a step: what was recorded and what came.
-    fn step<T: PartialEq + std::fmt::Debug>(&mut self, row: &dyn std::fmt::Debug, want: &T, got: &T) {
+    fn step<T: PartialEq + std::fmt::Debug>(
+        &mut self,
+        row: &dyn std::fmt::Debug,
+        want: &T,
+        got: &T,
+    ) {
         if want == got {
             self.result.equal += 1;
         } else if self.result.first_difference.is_none() {
@@ -75,8 +87,15 @@ fn the_recordings_of_the_driver_are_reproduced() {
     assert!(!files.is_empty());
     let (mut equal, mut steps) = (0, 0);
     for file in files {
-        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let cases = if name.starts_with("direct") { direct(&file) } else { pool(&file) };
+        let name = file
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let cases = if name.starts_with("direct") {
+            direct(&file)
+        } else {
+            pool(&file)
+        };
         for case in cases.expect("the recording is understood") {
             println!("driver/{name} {}: {}/{}", case.name, case.equal, case.steps);
             if let Some(difference) = case.first_difference {

@@ -4,6 +4,7 @@
 //! that one policy runs on the real card, on the simulated one and over a recording. No clock, no
 //! globals, no input or output. What happens is told to an [`EventSink`].
 
+pub(crate) mod driver;
 pub(crate) mod oom;
 pub(crate) mod statistics;
 
@@ -12,6 +13,7 @@ use crate::error::Error;
 use crate::event::EventSink;
 use crate::ids::{Address, BlockId, StreamId};
 
+pub use driver::DriverPolicy;
 pub use statistics::{Stat, Statistics, StatsByPool};
 
 /// Which of the driver's calls the code made.

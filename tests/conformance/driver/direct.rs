@@ -26,23 +26,38 @@ pub(crate) fn direct(path: &Path) -> Result<Vec<CaseResult>, String> {
     let cases: Vec<Case> = cases(path)?;
     let mut device = SimDevice::new(DeviceProfile::h200());
     if let Some(base) = first_base(&cases)? {
-        device.set_direct_base(base).map_err(|refusal| format!("{refusal:?}"))?;
+        device
+            .set_direct_base(base)
+            .map_err(|refusal| format!("{refusal:?}"))?;
     }
-    cases.iter().enumerate().map(|(index, case)| replay(&mut device, index, case)).collect()
+    cases
+        .iter()
+        .enumerate()
+        .map(|(index, case)| replay(&mut device, index, case))
+        .collect()
 }
 
 /// The base with which the process's first allocation gets its recorded address.
 fn first_base(cases: &[Case]) -> Result<Option<Address>, String> {
     let mut rows = cases.iter().flat_map(|case| &case.ops);
-    let Some((_, _, size, address, _)) = rows.find(|row| row.0 == "a") else { return Ok(None) };
+    let Some((_, _, size, address, _)) = rows.find(|row| row.0 == "a") else {
+        return Ok(None);
+    };
     let mut trial = SimDevice::new(DeviceProfile::h200());
     let base = trial.direct_base();
-    let came = trial.malloc(*size).map_err(|refusal| format!("first allocation: {refusal:?}"))?;
-    Ok(Some(Address(address.wrapping_sub(came.0).wrapping_add(base.0))))
+    let came = trial
+        .malloc(*size)
+        .map_err(|refusal| format!("first allocation: {refusal:?}"))?;
+    Ok(Some(Address(
+        address.wrapping_sub(came.0).wrapping_add(base.0),
+    )))
 }
 
 fn replay(device: &mut SimDevice, index: usize, case: &Case) -> Result<CaseResult, String> {
-    let name = case.name.clone().unwrap_or_else(|| format!("{index} {}", case.kind));
+    let name = case
+        .name
+        .clone()
+        .unwrap_or_else(|| format!("{index} {}", case.kind));
     let mut tally = Tally::new(name);
     let mut live: BTreeMap<u64, Address> = BTreeMap::new();
     let start = device.used();
@@ -58,7 +73,9 @@ fn replay(device: &mut SimDevice, index: usize, case: &Case) -> Result<CaseResul
             }
             "f" => {
                 let address = live.remove(id).ok_or(format!("{row:?}: no such block"))?;
-                device.free(address).map_err(|refusal| format!("{row:?}: {refusal:?}"))?;
+                device
+                    .free(address)
+                    .map_err(|refusal| format!("{row:?}: {refusal:?}"))?;
                 *recorded
             }
             _ => return Err(format!("{row:?}: unknown operation")),
@@ -67,7 +84,9 @@ fn replay(device: &mut SimDevice, index: usize, case: &Case) -> Result<CaseResul
     }
     device.check();
     for (_, address) in live {
-        device.free(address).map_err(|refusal| format!("end of case: {refusal:?}"))?;
+        device
+            .free(address)
+            .map_err(|refusal| format!("end of case: {refusal:?}"))?;
     }
     Ok(tally.result)
 }

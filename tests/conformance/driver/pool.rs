@@ -1,6 +1,8 @@
 //! `pool*`: rows `[op, id, size, stream, value, reserved, reserved high, used, used high, device
 //! bytes]` of stream-ordered pools and all that touches them.
 
+mod operations;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -11,11 +13,8 @@ use gpumem_test::{
 use serde::Deserialize;
 
 use super::delays::delays;
-use super::{Tally, cases, value};
+use super::{Tally, cases};
 use crate::case::CaseResult;
-
-/// `CUDA_ERROR_NOT_READY`.
-const NOT_READY: u64 = 600;
 
 /// Free device memory at the start of a case, after a small plain block was made.
 const FREE_AT_START: u64 = 149_553_283_072;
@@ -55,30 +54,43 @@ type Figures = (u64, u64, u64, u64, u64, u64);
 
 /// Replays a file: its cases ran in one process, in order.
 pub(crate) fn pool(path: &Path) -> Result<Vec<CaseResult>, String> {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let stem = name.as_deref().and_then(|name| name.split('.').next()).unwrap_or_default().to_owned();
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let stem = name
+        .as_deref()
+        .and_then(|name| name.split('.').next())
+        .unwrap_or_default()
+        .to_owned();
     let profile = DeviceProfile::h200().with_free_after_context(FREE_AT_START + (2 << 20));
     let mut device = SimDevice::new(profile);
-    device.malloc(FIRST_BLOCK).map_err(|refusal| format!("first block: {refusal:?}"))?;
+    device
+        .malloc(FIRST_BLOCK)
+        .map_err(|refusal| format!("first block: {refusal:?}"))?;
     let cases: Vec<Case> = cases(path)?;
     cases
         .iter()
         .enumerate()
         .map(|(index, case)| {
-            let name = case.name.clone().unwrap_or_else(|| format!("{index} {}", case.kind));
-            let delays = case.name.as_deref().map_or(&[][..], |name| delays(&stem, name));
+            let name = case
+                .name
+                .clone()
+                .unwrap_or_else(|| format!("{index} {}", case.kind));
+            let delays = case
+                .name
+                .as_deref()
+                .map_or(&[][..], |name| delays(&stem, name));
             let mut replay = Replay::start(&mut device, case, delays);
             replay.first_layout = case.name.is_none();
             let mut tally = Tally::new(name);
-            let outcome = case
-                .ops
-                .iter()
-                .enumerate()
-                .try_for_each(|(index, row)| {
-                    let rest = &case.ops[index + 1..];
-                    replay.row(index, row, rest, &mut tally)
-                });
-            replay.end().and(outcome).map_err(|error| format!("{}: {error}", tally.result.name))?;
+            let outcome = case.ops.iter().enumerate().try_for_each(|(index, row)| {
+                let rest = &case.ops[index + 1..];
+                replay.row(index, row, rest, &mut tally)
+            });
+            replay
+                .end()
+                .and(outcome)
+                .map_err(|error| format!("{}: {error}", tally.result.name))?;
             device.check();
             Ok(tally.result)
         })
@@ -113,12 +125,20 @@ impl<'a> Replay<'a> {
             _ => PoolId::DEFAULT,
         };
         let exists = "the pool exists";
-        device.set_release_threshold(pool, case.threshold).expect(exists);
-        device.set_reuse(pool, ReusePolicy::default()).expect(exists);
+        device
+            .set_release_threshold(pool, case.threshold)
+            .expect(exists);
+        device
+            .set_reuse(pool, ReusePolicy::default())
+            .expect(exists);
         device.reset_reserved_high(pool).expect(exists);
         device.reset_used_high(pool).expect(exists);
         device.delay_host_functions(!delays.is_empty());
-        let kind = if case.flags == 0 { StreamKind::Blocking } else { StreamKind::NonBlocking };
+        let kind = if case.flags == 0 {
+            StreamKind::Blocking
+        } else {
+            StreamKind::NonBlocking
+        };
         let streams = (0..case.streams)
             .map(|index| match index {
                 0 if case.null_stream != 0 => StreamId::DEFAULT,
@@ -170,7 +190,8 @@ impl<'a> Replay<'a> {
             return row.0 == "s" && rest.is_empty() && row.7 == 0;
         }
         let is_whole = matches!(rest, [wait, trim] if wait.0 == "c" && trim.0 == "t");
-        let is_cut = matches!(rest, [] | [_]) && rest.iter().all(|row| row.0 == "c") && row.9 == row.5;
+        let is_cut =
+            matches!(rest, [] | [_]) && rest.iter().all(|row| row.0 == "c") && row.9 == row.5;
         row.0 == "n" && self.blocks.is_empty() && (is_whole || is_cut)
     }
 
@@ -185,8 +206,10 @@ impl<'a> Replay<'a> {
     }
 
     fn show_due(&mut self, index: usize, all: bool) {
-        let (now, later): (Vec<_>, Vec<_>) =
-            self.due.drain(..).partition(|(row, _)| all || *row <= index);
+        let (now, later): (Vec<_>, Vec<_>) = self
+            .due
+            .drain(..)
+            .partition(|(row, _)| all || *row <= index);
         self.due = later;
         for (_, function) in now {
             self.device.show_host_function(function);
@@ -196,7 +219,12 @@ impl<'a> Replay<'a> {
     /// A host function's effect may come between the reading of the pool's figures and that of
     /// the device: if it is due before the next row and the device bytes alone say so, they are
     /// read after it.
-    fn with_effect_between_readings(&mut self, index: usize, came: Figures, recorded: Figures) -> Figures {
+    fn with_effect_between_readings(
+        &mut self,
+        index: usize,
+        came: Figures,
+        recorded: Figures,
+    ) -> Figures {
         let is_due = self.due.iter().any(|(row, _)| *row == index + 1);
         let mut other = came;
         other.5 = recorded.5;
@@ -209,95 +237,19 @@ impl<'a> Replay<'a> {
     }
 
     fn figures(&self, value: u64) -> Figures {
-        let figures = self.device.pool_figures(self.pool).expect("the pool exists");
+        let figures = self
+            .device
+            .pool_figures(self.pool)
+            .expect("the pool exists");
         let bytes = self.device.used() - self.start;
-        (value, figures.reserved, figures.reserved_high, figures.used, figures.used_high, bytes)
-    }
-
-    /// Does what a row says and returns its value; rows without one keep what was recorded.
-    fn apply(&mut self, index: usize, row: &Row) -> Result<u64, String> {
-        let (op, id, size, stream_index, recorded) = (row.0.as_str(), row.1, row.2, row.3, row.4);
-        let stream = *self.streams.get(stream_index).ok_or("no such stream")?;
-        let refused = |refusal| format!("{refusal:?}");
-        let fence = self.fences.get(&id).copied().ok_or_else(|| format!("no event {id}"));
-        let device = &mut *self.device;
-        match op {
-            "a" | "o" => {
-                if op == "a" && size > 0 && !self.is_placed {
-                    device.set_pool_base(self.pool, Address(recorded)).map_err(refused)?;
-                    self.is_placed = true;
-                }
-                let outcome = device.malloc_async(self.pool, size, stream);
-                if let Ok(address) = outcome {
-                    self.blocks.insert(id, (address, stream_index));
-                }
-                return Ok(value(outcome));
-            }
-            "f" | "F" => {
-                let (address, _) = self.blocks.remove(&id).ok_or("no such block")?;
-                let plainly = op == "F";
-                let outcome =
-                    if plainly { device.free(address) } else { device.free_async(address, stream) };
-                outcome.map_err(refused)?;
-            }
-            "m" | "M" => {
-                let outcome = device.malloc(size);
-                if let Ok(address) = outcome {
-                    self.plain.insert(id, address);
-                }
-                // Only one address a case is fed, the pool's: of a plain block it counts that
-                // there is one.
-                return Ok(if outcome.is_ok() && op == "m" { recorded } else { value(outcome) });
-            }
-            "x" => {
-                let address = self.plain.remove(&id).ok_or("no such plain block")?;
-                device.free(address).map_err(refused)?;
-            }
-            "s" => device.synchronize_stream(stream).map_err(refused)?,
-            "c" => device.synchronize(),
-            "q" => return device.query_stream(stream).map(code).map_err(refused),
-            "e" => {
-                let fence = *self.fences.entry(id).or_insert_with(|| device.create_fence());
-                device.record_fence(fence, stream).map_err(refused)?;
-            }
-            "w" => device.stream_wait(stream, fence?).map_err(refused)?,
-            "E" => device.synchronize_fence(fence?).map_err(refused)?,
-            "Q" => return device.query_fence(fence?).map(code).map_err(refused),
-            "t" => device.trim_pool(self.pool, size).map_err(refused)?,
-            "T" => device.set_release_threshold(self.pool, size).map_err(refused)?,
-            "P" => self.set_reuse(id, size != 0)?,
-            "d" | "h" | "S" => device.issue_work(StreamId::DEFAULT),
-            "D" | "H" | "A" => device.issue_work(stream),
-            "B" => {
-                let function = device.launch_host_function(stream);
-                self.functions.insert(stream_index, function);
-                if let Some(delay) = self.delays.next() {
-                    self.due.push((index + 1 + delay, function));
-                } else {
-                    device.show_host_function(function);
-                }
-            }
-            "U" => {
-                let function = self.functions.get(&stream_index).ok_or("no host function")?;
-                device.finish_host_function(*function);
-            }
-            "X" => device.destroy_stream(stream).map_err(refused)?,
-            "Y" => self.streams[stream_index] = device.create_stream(self.kind),
-            "n" | "z" => {}
-            _ => return Err("unknown operation".to_owned()),
-        }
-        Ok(recorded)
-    }
-
-    fn set_reuse(&mut self, attribute: u64, on: bool) -> Result<(), String> {
-        let mut reuse = self.device.reuse(self.pool).map_err(|refusal| format!("{refusal:?}"))?;
-        match attribute {
-            1 => reuse.follow_events = on,
-            2 => reuse.opportunistic = on,
-            3 => reuse.internal_dependencies = on,
-            _ => return Err(format!("no reuse attribute {attribute}")),
-        }
-        self.device.set_reuse(self.pool, reuse).map_err(|refusal| format!("{refusal:?}"))
+        (
+            value,
+            figures.reserved,
+            figures.reserved_high,
+            figures.used,
+            figures.used_high,
+            bytes,
+        )
     }
 
     /// Frees all blocks in order of id and synchronises every stream.
@@ -342,9 +294,4 @@ impl<'a> Replay<'a> {
         }
         Ok(())
     }
-}
-
-/// What a query returned, as the driver's code.
-fn code(complete: bool) -> u64 {
-    if complete { 0 } else { NOT_READY }
 }

@@ -17,7 +17,10 @@ const SHORT_FILL: u64 = 64 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Data {
     /// The byte at address `a` is `pattern[a % 4]`.
-    Fill { length: u64, pattern: [u8; 4] },
+    Fill {
+        length: u64,
+        pattern: [u8; 4],
+    },
     Bytes(Vec<u8>),
 }
 
@@ -33,7 +36,10 @@ impl Data {
     fn split_off(&mut self, at: u64) -> Self {
         match self {
             Self::Fill { length, pattern } => {
-                let rest = Self::Fill { length: *length - at, pattern: *pattern };
+                let rest = Self::Fill {
+                    length: *length - at,
+                    pattern: *pattern,
+                };
                 *length = at;
                 rest
             }
@@ -93,7 +99,9 @@ impl Contents {
     fn overwrite(&mut self, start: u64, bytes: &[u8]) -> bool {
         if let Some((&first, Data::Bytes(stored))) = self.stretches.range_mut(..=start).next_back()
             && let Ok(offset) = usize::try_from(start - first)
-            && let Some(target) = stored.get_mut(offset..).and_then(|rest| rest.get_mut(..bytes.len()))
+            && let Some(target) = stored
+                .get_mut(offset..)
+                .and_then(|rest| rest.get_mut(..bytes.len()))
         {
             target.copy_from_slice(bytes);
             return true;
@@ -107,15 +115,17 @@ impl Contents {
             return;
         }
         if length < SHORT_FILL {
-            let bytes: Vec<u8> =
-                (address.0..address.0 + length).map(|place| pattern[(place % 4) as usize]).collect();
+            let bytes: Vec<u8> = (address.0..address.0 + length)
+                .map(|place| pattern[(place % 4) as usize])
+                .collect();
             if self.overwrite(address.0, &bytes) {
                 return;
             }
         }
         self.cut_out(address.0, length);
         if pattern != [0; 4] {
-            self.stretches.insert(address.0, Data::Fill { length, pattern });
+            self.stretches
+                .insert(address.0, Data::Fill { length, pattern });
         }
     }
 
@@ -147,12 +157,13 @@ impl Contents {
             .map(|(first, data)| {
                 let (start, stop) = (first.max(from.0), (first + data.len()).min(end));
                 let piece = match data {
-                    Data::Fill { pattern, .. } => {
-                        Data::Fill { length: stop - start, pattern: moved(*pattern, from.0, to.0) }
-                    }
-                    Data::Bytes(bytes) => {
-                        Data::Bytes(bytes[(start - first) as usize..(stop - first) as usize].to_vec())
-                    }
+                    Data::Fill { pattern, .. } => Data::Fill {
+                        length: stop - start,
+                        pattern: moved(*pattern, from.0, to.0),
+                    },
+                    Data::Bytes(bytes) => Data::Bytes(
+                        bytes[(start - first) as usize..(stop - first) as usize].to_vec(),
+                    ),
                 };
                 (start - from.0, piece)
             })
@@ -174,7 +185,9 @@ impl Contents {
             .next_back()
             .filter(|(first, data)| *first + data.len() > start)
             .map_or(start, |(first, _)| *first);
-        self.stretches.range(first..end.max(first)).map(|(first, data)| (*first, data))
+        self.stretches
+            .range(first..end.max(first))
+            .map(|(first, data)| (*first, data))
     }
 
     /// Removes what is stored in a range.
@@ -238,7 +251,9 @@ mod tests {
         const SIZE: u64 = 3 << 20;
         let mut state = 7_u64;
         let mut random = move |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % below
         };
         let (mut contents, mut plain) = (Contents::default(), vec![0_u8; SIZE as usize]);
@@ -249,7 +264,8 @@ mod tests {
             let range = start as usize..(start + length) as usize;
             match random(4) {
                 0 => {
-                    let bytes: Vec<u8> = (0..length).map(|place| (place * 7 + round) as u8).collect();
+                    let bytes: Vec<u8> =
+                        (0..length).map(|place| (place * 7 + round) as u8).collect();
                     contents.write(Address(start), &bytes);
                     plain[range].copy_from_slice(&bytes);
                 }

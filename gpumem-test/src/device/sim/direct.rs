@@ -92,7 +92,11 @@ impl Direct {
     /// Takes `size` bytes; the caller has ruled out 0.
     pub(super) fn allocate(&mut self, supply: &mut Supply, size: u64) -> Result<Address, Refusal> {
         let length = units(size).ok_or(Refusal::OutOfMemory)?;
-        if length >= PAGE_UNITS { self.take_pages(supply, size) } else { self.share(supply, size, length) }
+        if length >= PAGE_UNITS {
+            self.take_pages(supply, size)
+        } else {
+            self.share(supply, size, length)
+        }
     }
 
     fn take_pages(&mut self, supply: &mut Supply, size: u64) -> Result<Address, Refusal> {
@@ -103,7 +107,13 @@ impl Direct {
         let pages = bytes / PAGE;
         let page = self.regions.take(pages as i64);
         let address = self.address_of(page);
-        self.own.insert(address, OwnPages { pages, requested: size });
+        self.own.insert(
+            address,
+            OwnPages {
+                pages,
+                requested: size,
+            },
+        );
         self.own_pages += pages;
         supply.note(BackingChange::OwnPagesTaken(Address(address), bytes));
         Ok(Address(address))
@@ -195,7 +205,11 @@ impl Direct {
         node.owner = FREE;
         node.number = self.entries;
         self.entries += 1;
-        self.free.insert(Entry { length: node.length, number: node.number, node: id });
+        self.free.insert(Entry {
+            length: node.length,
+            number: node.number,
+            node: id,
+        });
     }
 
     fn take_out(&mut self, id: NodeId) {
@@ -251,7 +265,10 @@ impl Direct {
             while id != NIL {
                 let node = self.tiling[id];
                 assert_eq!(node.start, place, "blocks tile their page");
-                assert!(node.owner == HELD || last_owner == HELD, "free neighbours are joined");
+                assert!(
+                    node.owner == HELD || last_owner == HELD,
+                    "free neighbours are joined"
+                );
                 match node.owner {
                     FREE => free += 1,
                     _ => {
@@ -267,9 +284,16 @@ impl Direct {
             assert_eq!(place, (page + PAGE) / UNIT, "blocks fill their page");
         }
         assert_eq!((free, held), (self.free.len(), self.held.len()));
-        assert_eq!(self.own.values().map(|own| own.pages).sum::<u64>(), self.own_pages);
+        assert_eq!(
+            self.own.values().map(|own| own.pages).sum::<u64>(),
+            self.own_pages
+        );
         let mut extents: Vec<(u64, u64)> = self.shared.keys().map(|page| (*page, PAGE)).collect();
-        extents.extend(self.own.iter().map(|(address, own)| (*address, own.pages * PAGE)));
+        extents.extend(
+            self.own
+                .iter()
+                .map(|(address, own)| (*address, own.pages * PAGE)),
+        );
         extents.sort_unstable();
         for pair in extents.windows(2) {
             assert!(pair[0].0 + pair[0].1 <= pair[1].0, "pages do not overlap");

@@ -64,7 +64,9 @@ impl Fences {
 
     /// The mark of a fence that exists and was recorded.
     pub(super) fn mark(&self, fence: Fence) -> Option<&Mark> {
-        self.find(fence).filter(|slot| slot.recorded).map(|slot| &slot.mark)
+        self.find(fence)
+            .filter(|slot| slot.recorded)
+            .map(|slot| &slot.mark)
     }
 
     /// Destroys a fence that served its one mark.

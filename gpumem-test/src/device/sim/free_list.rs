@@ -117,9 +117,11 @@ impl FreeIndex {
     /// All blocks of at least `length` units, in the order of preference.
     fn iter_from(&self, length: u64) -> impl Iterator<Item = Entry> + '_ {
         let class = class_of(length);
-        std::iter::successors(self.next_occupied(class), |class| self.next_occupied(class + 1))
-            .flat_map(|class| self.classes[class].iter().copied())
-            .filter(move |entry| entry.length >= length)
+        std::iter::successors(self.next_occupied(class), |class| {
+            self.next_occupied(class + 1)
+        })
+        .flat_map(|class| self.classes[class].iter().copied())
+        .filter(move |entry| entry.length >= length)
     }
 
     /// All blocks, in the order of preference.
@@ -151,7 +153,10 @@ mod tests {
         let mut last = 0;
         for length in 1..100_000_u64 {
             let class = class_of(length);
-            assert!(class == last || class == last + 1, "{length}: {last} -> {class}");
+            assert!(
+                class == last || class == last + 1,
+                "{length}: {last} -> {class}"
+            );
             last = class;
         }
         assert!(class_of(u64::MAX) < 1_000);
@@ -161,7 +166,11 @@ mod tests {
     fn the_smallest_that_fits_wins_and_the_oldest_among_equals() {
         let mut index = FreeIndex::default();
         for (number, length) in [40, 7, 41, 7, 1_000].into_iter().enumerate() {
-            index.insert(Entry { length, number: number as u64, node: number as u32 });
+            index.insert(Entry {
+                length,
+                number: number as u64,
+                node: number as u32,
+            });
         }
         let fit = |length| index.best_fit(length).map(|entry| entry.node);
         assert_eq!(fit(1), Some(1));
@@ -176,7 +185,9 @@ mod tests {
     fn it_agrees_with_an_ordered_map() {
         let mut state = 1_u64;
         let mut random = move |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             (state >> 33) % below
         };
         let (mut index, mut model) = (FreeIndex::default(), BTreeMap::new());
@@ -184,12 +195,22 @@ mod tests {
             let magnitude = 1 + random(20);
             let length = 1 + random(1 << magnitude);
             if random(2) == 0 || model.len() < 3 {
-                index.insert(Entry { length, number, node: number as u32 });
+                index.insert(Entry {
+                    length,
+                    number,
+                    node: number as u32,
+                });
                 model.insert((length, number), number as u32);
             } else {
-                let found = model.range((length, 0)..).next().map(|(key, node)| (*key, *node));
+                let found = model
+                    .range((length, 0)..)
+                    .next()
+                    .map(|(key, node)| (*key, *node));
                 let entry = index.best_fit(length);
-                assert_eq!(entry.map(|entry| ((entry.length, entry.number), entry.node)), found);
+                assert_eq!(
+                    entry.map(|entry| ((entry.length, entry.number), entry.node)),
+                    found
+                );
                 if let Some((key, _)) = found {
                     model.remove(&key);
                     index.remove(key.0, key.1);
@@ -197,6 +218,11 @@ mod tests {
             }
             assert_eq!(index.len(), model.len());
         }
-        assert!(index.iter().map(|entry| (entry.length, entry.number)).eq(model.into_keys()));
+        assert!(
+            index
+                .iter()
+                .map(|entry| (entry.length, entry.number))
+                .eq(model.into_keys())
+        );
     }
 }

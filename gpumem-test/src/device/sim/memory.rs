@@ -18,8 +18,14 @@ impl DeviceMemory for SimDevice {
             return self.direct.release(&mut self.supply, address);
         };
         let Self { pools, supply, .. } = self;
-        let freed = pools[index].as_mut().is_some_and(|pool| pool.free_now(supply, address));
-        if freed { Ok(()) } else { Err(Refusal::InvalidValue) }
+        let freed = pools[index]
+            .as_mut()
+            .is_some_and(|pool| pool.free_now(supply, address));
+        if freed {
+            Ok(())
+        } else {
+            Err(Refusal::InvalidValue)
+        }
     }
 
     fn reserve_range(&mut self, size: u64) -> Result<Address, Refusal> {
@@ -103,8 +109,14 @@ impl DeviceMemory for SimDevice {
         let slot = self.order.slot(stream);
         self.order.order_work(slot);
         let Self { pools, order, .. } = self;
-        let freed = pools[index].as_mut().is_some_and(|pool| pool.free_async(order, slot, address));
-        if freed { Ok(()) } else { Err(Refusal::InvalidValue) }
+        let freed = pools[index]
+            .as_mut()
+            .is_some_and(|pool| pool.free_async(order, slot, address));
+        if freed {
+            Ok(())
+        } else {
+            Err(Refusal::InvalidValue)
+        }
     }
 
     fn trim_pools(&mut self) {

@@ -133,7 +133,9 @@ impl SimDevice {
     /// # Errors
     /// As for plain memory.
     pub fn malloc_pitch(&mut self, width: u64, height: u64) -> Result<(Address, u64), Refusal> {
-        let pitch = width.checked_next_multiple_of(UNIT).ok_or(Refusal::OutOfMemory)?;
+        let pitch = width
+            .checked_next_multiple_of(UNIT)
+            .ok_or(Refusal::OutOfMemory)?;
         let size = pitch.checked_mul(height).ok_or(Refusal::OutOfMemory)?;
         Ok((self.take_plain(size)?, pitch))
     }
@@ -147,7 +149,11 @@ impl SimDevice {
         if let Some(range) = self.direct.containing(address) {
             return Ok(range);
         }
-        let pool = self.pools.iter().flatten().find(|pool| pool.contains(address));
+        let pool = self
+            .pools
+            .iter()
+            .flatten()
+            .find(|pool| pool.contains(address));
         match pool {
             Some(pool) => pool.containing(address),
             None => self.vmm.containing(address),
@@ -210,7 +216,10 @@ impl SimDevice {
 
     fn info(&self) -> MemoryInfo {
         match self.supply.budget() {
-            Some(budget) => MemoryInfo { free: self.supply.free(), total: budget },
+            Some(budget) => MemoryInfo {
+                free: self.supply.free(),
+                total: budget,
+            },
             None => MemoryInfo {
                 free: self.profile.free_after_context() - self.supply.used(),
                 total: self.profile.total,
@@ -239,8 +248,18 @@ impl SimDevice {
             ranges.extend(pool.base().map(|base| (base, base + pool.range_bytes())));
         }
         ranges.sort_unstable();
-        assert!(ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0), "pools do not overlap");
-        assert_eq!(used, self.supply.used(), "what is used is what the parts hold");
-        assert!(used <= self.profile.usable(), "no more is used than there is");
+        assert!(
+            ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0),
+            "pools do not overlap"
+        );
+        assert_eq!(
+            used,
+            self.supply.used(),
+            "what is used is what the parts hold"
+        );
+        assert!(
+            used <= self.profile.usable(),
+            "no more is used than there is"
+        );
     }
 }

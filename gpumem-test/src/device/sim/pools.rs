@@ -121,7 +121,11 @@ impl SimDevice {
     /// [`Refusal::InvalidValue`] if the pool does not exist or is in use.
     pub fn set_pool_base(&mut self, pool: PoolId, base: Address) -> Result<(), Refusal> {
         let placed = self.pool_and_supply(pool)?.0.set_base(base.0);
-        if placed { Ok(()) } else { Err(Refusal::InvalidValue) }
+        if placed {
+            Ok(())
+        } else {
+            Err(Refusal::InvalidValue)
+        }
     }
 
     /// Takes memory from a pool; see the trait of devices.
@@ -136,8 +140,15 @@ impl SimDevice {
         }
         let slot = self.order.slot(stream);
         self.place_pool(pool)?;
-        let Self { pools, supply, order, .. } = self;
-        let pool = pools[pool.0 as usize].as_mut().ok_or(Refusal::InvalidValue)?;
+        let Self {
+            pools,
+            supply,
+            order,
+            ..
+        } = self;
+        let pool = pools[pool.0 as usize]
+            .as_mut()
+            .ok_or(Refusal::InvalidValue)?;
         pool.allocate(supply, order, slot, size)
     }
 
@@ -179,7 +190,9 @@ impl SimDevice {
     }
 
     fn pool_slot(&mut self, pool: PoolId) -> Result<&mut Option<Pool>, Refusal> {
-        self.pools.get_mut(pool.0 as usize).ok_or(Refusal::InvalidValue)
+        self.pools
+            .get_mut(pool.0 as usize)
+            .ok_or(Refusal::InvalidValue)
     }
 
     fn pool_and_supply(
@@ -193,9 +206,8 @@ impl SimDevice {
 
     /// All pools, the default one first.
     pub fn pools(&self) -> impl Iterator<Item = PoolId> + '_ {
-        let exists = |(index, pool): (usize, &Option<Pool>)| {
-            pool.is_some().then_some(PoolId(index as u32))
-        };
+        let exists =
+            |(index, pool): (usize, &Option<Pool>)| pool.is_some().then_some(PoolId(index as u32));
         self.pools.iter().enumerate().filter_map(exists)
     }
 

@@ -142,7 +142,10 @@ impl DeviceProfile {
     /// If `bytes` is more than the total.
     #[must_use]
     pub fn with_free_after_context(mut self, bytes: u64) -> Self {
-        assert!(bytes <= self.total, "with_free_after_context: more than the device's total");
+        assert!(
+            bytes <= self.total,
+            "with_free_after_context: more than the device's total"
+        );
         self.context_overhead = self.total - bytes;
         self
     }
@@ -197,8 +200,16 @@ mod tests {
     #[test]
     fn an_unknown_card_finds_its_neighbour() {
         let error = DeviceProfile::by_name("rtx4080").unwrap_err().to_string();
-        assert!(error.contains("unknown simulated device `rtx4080`, did you mean `rtx4090`?"), "{error}");
+        assert!(
+            error.contains("unknown simulated device `rtx4080`, did you mean `rtx4090`?"),
+            "{error}"
+        );
         assert!(error.contains("a100-40, a100-80, h100"), "{error}");
-        assert!(DeviceProfile::by_name("24Gb").unwrap_err().to_string().contains("did you mean `GB`"));
+        assert!(
+            DeviceProfile::by_name("24Gb")
+                .unwrap_err()
+                .to_string()
+                .contains("did you mean `GB`")
+        );
     }
 }

@@ -38,7 +38,10 @@ impl Default for Regions {
             end: first + pages,
             free: vec![(first, pages)],
         });
-        Self { regions: regions.into(), made: Vec::new() }
+        Self {
+            regions: regions.into(),
+            made: Vec::new(),
+        }
     }
 }
 
@@ -65,7 +68,11 @@ impl Regions {
         let size = (pages + REGION_PAGES - 1) / REGION_PAGES * REGION_PAGES;
         let start = self.make(size);
         let rest = (size > pages).then_some((start + pages, size - pages));
-        self.regions.push(Region { start, end: start + size, free: rest.into_iter().collect() });
+        self.regions.push(Region {
+            start,
+            end: start + size,
+            free: rest.into_iter().collect(),
+        });
         start
     }
 
@@ -127,7 +134,11 @@ mod tests {
         assert_eq!(regions.take(12), 37);
         assert_eq!(regions.take(10), -223);
         assert_eq!(regions.take(7), -239);
-        assert_eq!(regions.take(6), -232, "the newest region has 9 left, the older 6");
+        assert_eq!(
+            regions.take(6),
+            -232,
+            "the newest region has 9 left, the older 6"
+        );
         assert_eq!(regions.take(6), -213);
     }
 
@@ -138,7 +149,11 @@ mod tests {
         let second = regions.take(16);
         assert_eq!((first, second), (-239, -255));
         regions.give(first, 20);
-        assert_eq!(regions.take(17), -287, "a gap of 32 is not 16 larger than a region of 32");
+        assert_eq!(
+            regions.take(17),
+            -287,
+            "a gap of 32 is not 16 larger than a region of 32"
+        );
         assert_eq!(regions.take(16), -223, "a gap of 32 is enough for 16");
     }
 }

@@ -1,7 +1,7 @@
 //! The device's calls on streams, fences and host functions.
 
-use super::order::{HostFunction, NULL_SLOT, Seen, Slot};
 use super::SimDevice;
+use super::order::{HostFunction, NULL_SLOT, Seen, Slot};
 use crate::device::Refusal;
 use crate::ids::{Fence, StreamId};
 
@@ -34,7 +34,10 @@ impl SimDevice {
         self.order.release(slot);
         self.finish_stream(slot);
         for pool in self.pools.iter_mut().flatten() {
-            pool.synchronize(&mut self.supply, |other| if other == slot { u64::MAX } else { 0 });
+            pool.synchronize(
+                &mut self.supply,
+                |other| if other == slot { u64::MAX } else { 0 },
+            );
             pool.forget_stream(slot);
         }
         self.order.destroy(slot);
@@ -61,10 +64,19 @@ impl SimDevice {
         } else {
             self.finish_stream(slot);
         }
-        let Self { order, pools, supply, .. } = self;
+        let Self {
+            order,
+            pools,
+            supply,
+            ..
+        } = self;
         let until = |other: Slot| {
             let of = |covered: Slot| {
-                if covered == other { u64::MAX } else { order.seen(covered).of(other) }
+                if covered == other {
+                    u64::MAX
+                } else {
+                    order.seen(covered).of(other)
+                }
             };
             order.covered_by(slot).map(of).max().unwrap_or(0)
         };
@@ -188,7 +200,11 @@ impl SimDevice {
     /// # Errors
     /// [`Refusal::InvalidValue`] if it does not exist.
     pub fn destroy_fence(&mut self, fence: Fence) -> Result<(), Refusal> {
-        if self.fences.destroy(fence) { Ok(()) } else { Err(Refusal::InvalidValue) }
+        if self.fences.destroy(fence) {
+            Ok(())
+        } else {
+            Err(Refusal::InvalidValue)
+        }
     }
 
     /// Puts a fence at the present end of a stream (`cuEventRecord`).

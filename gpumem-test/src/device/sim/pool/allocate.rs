@@ -22,7 +22,11 @@ impl Pool {
         let length = units(size)
             .filter(|length| *length <= self.range_bytes() / UNIT)
             .ok_or(Refusal::OutOfMemory)?;
-        let block = match self.lists.get(slot as usize).and_then(|own| own.index.best_fit(length)) {
+        let block = match self
+            .lists
+            .get(slot as usize)
+            .and_then(|own| own.index.best_fit(length))
+        {
             Some(entry) => self.take_from_stream(supply, slot, entry, length),
             None => self.take_elsewhere(supply, order, slot, length)?,
         };
@@ -85,7 +89,10 @@ impl Pool {
 
     /// The streams in order of their first allocation, but for one.
     fn others(&self, slot: Slot) -> impl Iterator<Item = Slot> + '_ {
-        self.order.iter().copied().filter(move |other| *other != slot)
+        self.order
+            .iter()
+            .copied()
+            .filter(move |other| *other != slot)
     }
 
     /// Takes the start of a block of a stream's list; the rest stays there with its stamp.
@@ -96,7 +103,9 @@ impl Pool {
         entry: Entry,
         length: u64,
     ) -> NodeId {
-        self.lists[slot as usize].index.remove(entry.length, entry.number);
+        self.lists[slot as usize]
+            .index
+            .remove(entry.length, entry.number);
         let block = if entry.length == length {
             self.unlink(slot, entry.node);
             self.tiling[entry.node].owner = LIVE;
@@ -191,7 +200,11 @@ impl Pool {
             let state = &mut self.tiling[node];
             state.is_backed = false;
             let (length, number) = (state.length, state.number);
-            self.unbacked.insert(Entry { length, number, node });
+            self.unbacked.insert(Entry {
+                length,
+                number,
+                node,
+            });
         }
     }
 

@@ -13,7 +13,11 @@ pub(super) struct Chunk {
     pub(super) backed: bool,
 }
 
-const UNTOUCHED: Chunk = Chunk { used: 0, last: NIL, backed: false };
+const UNTOUCHED: Chunk = Chunk {
+    used: 0,
+    last: NIL,
+    backed: false,
+};
 
 /// All chunks up to the highest that was ever touched.
 #[derive(Clone, Debug, Default)]
@@ -27,18 +31,16 @@ pub(super) struct Chunks {
 
 /// The chunks that a range of units touches: first and last, inclusive.
 pub(super) fn touched(start: u64, length: u64) -> (usize, usize) {
-    ((start / CHUNK_UNITS) as usize, ((start + length - 1) / CHUNK_UNITS) as usize)
+    (
+        (start / CHUNK_UNITS) as usize,
+        ((start + length - 1) / CHUNK_UNITS) as usize,
+    )
 }
 
 impl Chunks {
     /// How many chunks have memory.
     pub(super) fn backed(&self) -> u64 {
         self.backed
-    }
-
-    /// How many chunks have memory and are not in use.
-    pub(super) fn spare(&self) -> usize {
-        self.spare_count
     }
 
     #[inline]
@@ -124,18 +126,22 @@ impl Chunks {
         if self.spare_count == 0 {
             return None;
         }
-        self.spare.iter().enumerate().rev().find_map(|(word, &bits)| {
-            let mut bits = bits;
-            while bits != 0 {
-                let bit = 63 - bits.leading_zeros() as usize;
-                let chunk = word * 64 + bit;
-                if except.is_none_or(|(first, last)| chunk < first || chunk > last) {
-                    return Some(chunk);
+        self.spare
+            .iter()
+            .enumerate()
+            .rev()
+            .find_map(|(word, &bits)| {
+                let mut bits = bits;
+                while bits != 0 {
+                    let bit = 63 - bits.leading_zeros() as usize;
+                    let chunk = word * 64 + bit;
+                    if except.is_none_or(|(first, last)| chunk < first || chunk > last) {
+                        return Some(chunk);
+                    }
+                    bits &= !(1 << bit);
                 }
-                bits &= !(1 << bit);
-            }
-            None
-        })
+                None
+            })
     }
 
     fn mark(&mut self, chunk: usize) {
@@ -152,7 +158,10 @@ impl Chunks {
     /// `node` starts `length` units further on.
     #[inline]
     pub(super) fn cut(&mut self, node: NodeId, first: NodeId, start: u64, length: u64) {
-        let (old, new) = ((start / CHUNK_UNITS) as usize, ((start + length) / CHUNK_UNITS) as usize);
+        let (old, new) = (
+            (start / CHUNK_UNITS) as usize,
+            ((start + length) / CHUNK_UNITS) as usize,
+        );
         if old == new {
             return;
         }

@@ -20,11 +20,11 @@ use rustc_hash::FxHashMap;
 
 use self::chunks::Chunks;
 use self::list::StreamList;
+use super::UNIT;
 use super::free_list::{Entry, FreeIndex};
 use super::order::{NULL_SLOT, Slot};
 use super::supply::Supply;
 use super::tiling::{NIL, NodeId, Tiling};
-use super::UNIT;
 use crate::device::BackingChange;
 use crate::ids::Address;
 
@@ -50,7 +50,11 @@ pub struct ReusePolicy {
 
 impl Default for ReusePolicy {
     fn default() -> Self {
-        Self { follow_events: true, opportunistic: true, internal_dependencies: true }
+        Self {
+            follow_events: true,
+            opportunistic: true,
+            internal_dependencies: true,
+        }
     }
 }
 
@@ -158,7 +162,8 @@ impl Pool {
     /// Whether an address lies in the range.
     #[inline]
     pub(super) fn contains(&self, address: Address) -> bool {
-        self.base.is_some_and(|base| address.0.wrapping_sub(base) < self.range_bytes)
+        self.base
+            .is_some_and(|base| address.0.wrapping_sub(base) < self.range_bytes)
     }
 
     /// How many allocations are live.
@@ -169,7 +174,10 @@ impl Pool {
     /// The live allocation that contains `address`: its start and the bytes asked for.
     pub(super) fn containing(&self, address: Address) -> Option<(Address, u64)> {
         let base = self.base?;
-        let offset = address.0.checked_sub(base).filter(|offset| *offset < self.range_bytes)?;
+        let offset = address
+            .0
+            .checked_sub(base)
+            .filter(|offset| *offset < self.range_bytes)?;
         let place = offset / UNIT;
         let id = match self.live.get(&place) {
             Some(&id) => id,
@@ -235,8 +243,16 @@ impl Pool {
         node.number = self.entries;
         node.is_backed = backed;
         self.entries += 1;
-        let entry = Entry { length: node.length, number: node.number, node: id };
-        if backed { self.backed.insert(entry) } else { self.unbacked.insert(entry) }
+        let entry = Entry {
+            length: node.length,
+            number: node.number,
+            node: id,
+        };
+        if backed {
+            self.backed.insert(entry)
+        } else {
+            self.unbacked.insert(entry)
+        }
     }
 
     fn remove_common(&mut self, id: NodeId) -> bool {
@@ -296,7 +312,7 @@ impl Pool {
     /// Takes a live block out by its address.
     fn leave(&mut self, address: Address) -> Option<NodeId> {
         let offset = address.0 - self.base?;
-        if offset % UNIT != 0 {
+        if !offset.is_multiple_of(UNIT) {
             return None;
         }
         self.live.remove(&(offset / UNIT))

@@ -18,7 +18,9 @@ impl Pool {
         slot: Slot,
         address: Address,
     ) -> bool {
-        let Some(id) = self.leave(address) else { return false };
+        let Some(id) = self.leave(address) else {
+            return false;
+        };
         let stamp = order.tick();
         self.figures.used -= self.tiling[id].requested;
         self.join_order(slot);
@@ -41,8 +43,14 @@ impl Pool {
 
     /// Takes a block back with `cuMemFree`: it is everybody's at once, and the chunks that it
     /// touched go back if nothing else uses them. `used` is never lowered for it.
-    pub(in crate::device::sim) fn free_now(&mut self, supply: &mut Supply, address: Address) -> bool {
-        let Some(id) = self.leave(address) else { return false };
+    pub(in crate::device::sim) fn free_now(
+        &mut self,
+        supply: &mut Supply,
+        address: Address,
+    ) -> bool {
+        let Some(id) = self.leave(address) else {
+            return false;
+        };
         let node = self.tiling[id];
         self.chunks.leave_range(node.start, node.length);
         self.put_common(id, true);
@@ -53,7 +61,9 @@ impl Pool {
 
     fn remove_from_stream(&mut self, slot: Slot, id: NodeId) {
         let node = self.tiling[id];
-        self.lists[slot as usize].index.remove(node.length, node.number);
+        self.lists[slot as usize]
+            .index
+            .remove(node.length, node.number);
         self.unlink(slot, id);
     }
 
@@ -146,7 +156,11 @@ impl Pool {
             0..64 => completed >> slot & 1 == 1,
             _ => many.contains(&slot),
         };
-        self.settle(supply, |slot| if is_completed(slot) { u64::MAX } else { 0 }, None);
+        self.settle(
+            supply,
+            |slot| if is_completed(slot) { u64::MAX } else { 0 },
+            None,
+        );
     }
 
     /// `cuMemPoolTrimTo`: settles nothing.
@@ -156,10 +170,16 @@ impl Pool {
 
     /// Chunks that are not in use lose their memory, highest first, while there are more than
     /// `keep`. Returns whether any did.
-    pub(in crate::device::sim) fn release_down_to(&mut self, supply: &mut Supply, keep: u64) -> bool {
+    pub(in crate::device::sim) fn release_down_to(
+        &mut self,
+        supply: &mut Supply,
+        keep: u64,
+    ) -> bool {
         let before = self.chunks.backed();
         while self.chunks.backed() > keep {
-            let Some(chunk) = self.chunks.highest_spare(None) else { break };
+            let Some(chunk) = self.chunks.highest_spare(None) else {
+                break;
+            };
             self.unback(supply, chunk);
             supply.give(CHUNK);
         }
