@@ -7,6 +7,8 @@
 mod any;
 pub(crate) mod caching;
 pub(crate) mod driver;
+#[cfg(test)]
+mod laws;
 pub(crate) mod oom;
 pub(crate) mod statistics;
 

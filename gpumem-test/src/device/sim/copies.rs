@@ -47,7 +47,9 @@ impl SimDevice {
         pattern: &[u8],
     ) -> Result<(), Refusal> {
         let width = pattern.len() as u64;
-        let aligned = matches!(width, 1 | 2 | 4) && address.0 % width == 0 && length % width == 0;
+        let aligned = matches!(width, 1 | 2 | 4)
+            && address.0.is_multiple_of(width)
+            && length.is_multiple_of(width);
         if !aligned {
             return Err(Refusal::InvalidValue);
         }
@@ -78,9 +80,13 @@ impl SimDevice {
             return Ok(());
         }
         let (start, size) = self.address_range(address)?;
-        match (address.0 - start.0).checked_add(length) {
-            Some(end) if end <= size => Ok(()),
-            _ => Err(Refusal::InvalidValue),
+        let inside = (address.0 - start.0)
+            .checked_add(length)
+            .is_some_and(|end| end <= size);
+        if inside || self.vmm.covers(address, length) {
+            Ok(())
+        } else {
+            Err(Refusal::InvalidValue)
         }
     }
 }

@@ -86,7 +86,7 @@ impl Vmm {
     }
 
     pub(super) fn create(&mut self, supply: &mut Supply, size: u64) -> Result<PageHandle, Refusal> {
-        if size == 0 || size % GRANULARITY != 0 {
+        if size == 0 || !size.is_multiple_of(GRANULARITY) {
             return Err(Refusal::InvalidValue);
         }
         if !supply.take(size) {
@@ -147,7 +147,8 @@ impl Vmm {
         size: u64,
         page: u64,
     ) -> Result<(), Refusal> {
-        let fits = page > 0 && page % GRANULARITY == 0 && size > 0 && size % page == 0;
+        let fits =
+            page > 0 && page.is_multiple_of(GRANULARITY) && size > 0 && size.is_multiple_of(page);
         if !fits || !self.is_vacant(address, size) {
             return Err(Refusal::InvalidValue);
         }
@@ -206,17 +207,28 @@ impl Vmm {
         Ok(())
     }
 
-    /// The mapping that contains `address`, with what follows it without a gap: start and bytes.
+    /// The mapping that contains `address`: its start and bytes.
     pub(super) fn containing(&self, address: Address) -> Option<(Address, u64)> {
         let (&start, mapping) = self.mappings.range(..=address.0).next_back()?;
-        if address.0 - start >= mapping.size {
-            return None;
+        (address.0 - start < mapping.size).then_some((Address(start), mapping.size))
+    }
+
+    /// Whether mappings cover a stretch without a gap.
+    pub(super) fn covers(&self, address: Address, length: u64) -> bool {
+        let Some((start, size)) = self.containing(address) else {
+            return false;
+        };
+        let Some(end) = address.0.checked_add(length) else {
+            return false;
+        };
+        let mut place = start.0 + size;
+        while place < end {
+            match self.mappings.get(&place) {
+                Some(next) => place += next.size,
+                None => return false,
+            }
         }
-        let mut end = start + mapping.size;
-        while let Some(next) = self.mappings.get(&end) {
-            end += next.size;
-        }
-        Some((Address(start), end - start))
+        true
     }
 
     /// Whether a stretch lies on page boundaries inside one range and nothing is mapped there.
@@ -231,7 +243,7 @@ impl Vmm {
             .is_some_and(|(start, length)| end <= start + length);
         let before = self.mappings.range(..end).next_back();
         inside
-            && address.0 % GRANULARITY == 0
+            && address.0.is_multiple_of(GRANULARITY)
             && before.is_none_or(|(start, mapping)| start + mapping.size <= address.0)
     }
 

@@ -10,6 +10,7 @@ use crate::device::{DeviceMemory, Refusal};
 use crate::error::Error;
 use crate::event::{EventKind, EventSink, Extent};
 use crate::ids::Address;
+use crate::mutant::mutant;
 
 /// A reserved address range. Sizes are bytes.
 #[derive(Clone, Copy, Debug)]
@@ -221,7 +222,11 @@ impl CachingPolicy {
             page,
             ..
         } = self.reservations[reservation as usize];
-        let first = base + (address - base).div_ceil(page) * page;
+        let first = if mutant!(UnmapTakesTooMuch) {
+            base + (address - base) / page * page
+        } else {
+            base + (address - base).div_ceil(page) * page
+        };
         let last = base + (end - base) / page * page;
         if first >= last {
             return;

@@ -7,6 +7,7 @@ use crate::device::DeviceMemory;
 use crate::error::Error;
 use crate::event::{EventKind, EventSink};
 use crate::ids::BlockId;
+use crate::mutant::mutant;
 
 impl CachingPolicy {
     #[inline]
@@ -24,7 +25,9 @@ impl CachingPolicy {
         let stream = self.lists[block.list as usize].stream;
         let stats = &mut self.statistics;
         stats.allocation.decrease(block.small, 1);
-        stats.allocated_bytes.decrease(block.small, block.size);
+        if !mutant!(FreeForgetsAllocated) {
+            stats.allocated_bytes.decrease(block.small, block.size);
+        }
         events.record(EventKind::FreeRequested {
             extent: extent(block, stream),
             requested: block.requested,
@@ -35,7 +38,7 @@ impl CachingPolicy {
             oversize.current = oversize.current.wrapping_sub(1);
             oversize.freed += 1;
         }
-        if block.uses == NONE {
+        if block.uses == NONE || mutant!(FreeForgetsStreams) {
             self.complete(slot, events);
         } else {
             self.defer_free(device, events, slot);
@@ -91,6 +94,7 @@ impl CachingPolicy {
         let mut merged_size = 0;
         for neighbour in [prev, next] {
             if neighbour != NONE
+                && !(mutant!(JoinForgetsNext) && neighbour == next)
                 && let Some(joined) = self.join(slot, neighbour)
             {
                 merged += 1;
@@ -122,7 +126,9 @@ impl CachingPolicy {
         }
         stats.active.decrease(small, 1);
         stats.active_bytes.decrease(small, size);
-        stats.requested_bytes.decrease(small, requested);
+        if !mutant!(FreeForgetsRequested) {
+            stats.requested_bytes.decrease(small, requested);
+        }
     }
 
     /// Joins `slot` with a neighbour if both are free and alike; returns the neighbour's size.

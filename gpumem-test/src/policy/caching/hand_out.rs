@@ -6,6 +6,7 @@ use super::rounding::{MIN_BLOCK, SMALL_SIZE};
 use super::{Blocks, CachingPolicy, LARGE_POOL};
 use crate::event::{EventKind, EventSink, Extent};
 use crate::ids::{Address, BlockId, StreamId};
+use crate::mutant::mutant;
 use crate::policy;
 
 impl CachingPolicy {
@@ -16,7 +17,12 @@ impl CachingPolicy {
         if self.collects && free.pool == LARGE_POOL {
             self.searches += 1;
         }
-        let mut at = free.first_not_below(rounded)?;
+        let least = if mutant!(SearchIsNotBestFit) {
+            rounded + MIN_BLOCK
+        } else {
+            rounded
+        };
+        let mut at = free.first_not_below(least)?;
         if self.has_expandable && self.blocks[free.entry(at).slot].is_expandable() {
             at = if self.config.expandable_segments {
                 least_room(free, &self.blocks, at)
@@ -98,8 +104,9 @@ impl CachingPolicy {
     fn split(&mut self, slot: Slot, size: u64) {
         let block = &mut self.blocks[slot];
         let next = block.next;
+        let early = if mutant!(SplitOverlaps) { MIN_BLOCK } else { 0 };
         let rest = Block {
-            address: block.address + size,
+            address: block.address + size - early,
             size: block.size - size,
             prev: slot,
             ..block.clone()
@@ -110,7 +117,9 @@ impl CachingPolicy {
         if next != NONE {
             self.blocks[next].prev = rest;
         }
-        self.put(rest);
+        if !mutant!(SplitLosesRest) {
+            self.put(rest);
+        }
     }
 
     #[inline]

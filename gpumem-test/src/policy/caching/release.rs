@@ -5,6 +5,7 @@ use super::{CachingPolicy, LARGE_POOL, SMALL_POOL};
 use crate::device::DeviceMemory;
 use crate::error::Error;
 use crate::event::EventSink;
+use crate::mutant::mutant;
 
 impl CachingPolicy {
     /// Gives back everything unused (`empty_cache`). During a capture only what belongs to
@@ -20,7 +21,9 @@ impl CachingPolicy {
         if !self.private.is_recording() {
             self.synchronize_fences(device, events);
             self.release_pool_memory(device, events, LARGE_POOL)?;
-            self.release_pool_memory(device, events, SMALL_POOL)?;
+            if !mutant!(TrimForgetsSmall) {
+                self.release_pool_memory(device, events, SMALL_POOL)?;
+            }
         }
         for private in self.private.freeable() {
             self.release_pool_memory(device, events, private.pools.small)?;

@@ -7,6 +7,7 @@ use crate::device::{DeviceMemory, Refusal};
 use crate::error::Error;
 use crate::event::{EventKind, EventSink, SegmentKind};
 use crate::ids::Address;
+use crate::mutant::mutant;
 
 impl CachingPolicy {
     /// Gets memory for a rounded size: a block that is in no free list, or `None` if there is no
@@ -31,6 +32,7 @@ impl CachingPolicy {
         if self
             .limit
             .is_some_and(|limit| self.reserved.saturating_add(size) > limit)
+            && !mutant!(LimitIsIgnored)
         {
             return Ok(None);
         }
@@ -82,7 +84,9 @@ impl CachingPolicy {
         device
             .free(Address(address))
             .map_err(|refusal| refusal.into_error("cuMemFree"))?;
-        self.unreserve(list, size);
+        if !mutant!(ReleaseForgetsReserved) {
+            self.unreserve(list, size);
+        }
         self.statistics.segment.decrease(small, 1);
         if size >= self.max_split {
             // As with allocations: below zero if the bound was lowered since.

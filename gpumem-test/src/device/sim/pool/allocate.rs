@@ -9,6 +9,7 @@ use crate::device::sim::tiling::{NIL, NodeId};
 use crate::device::sim::{UNIT, units};
 use crate::device::{BackingChange, Refusal};
 use crate::ids::Address;
+use crate::mutant::mutant;
 
 impl Pool {
     /// Takes `size` bytes for a stream; the caller has ruled out 0 and given the pool its base.
@@ -80,7 +81,8 @@ impl Pool {
     fn opportunistic(&self, order: &Order, slot: Slot, length: u64) -> Option<(Slot, Entry)> {
         self.others(slot).find_map(|other| {
             let list = &self.lists[other as usize];
-            if list.is_empty() || !order.is_finished(other, list.latest_free) {
+            let finished = order.is_finished(other, list.latest_free) || mutant!(PoolReusesBusy);
+            if list.is_empty() || !finished {
                 return None;
             }
             Some((other, list.index.best_fit(length)?))

@@ -43,11 +43,6 @@ impl Chunks {
         self.backed
     }
 
-    /// How many chunks have memory and are not in use.
-    pub(super) fn spare(&self) -> usize {
-        self.spare_count
-    }
-
     #[inline]
     pub(super) fn get(&self, chunk: usize) -> Chunk {
         self.chunks.get(chunk).copied().unwrap_or(UNTOUCHED)

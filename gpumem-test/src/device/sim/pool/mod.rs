@@ -312,7 +312,7 @@ impl Pool {
     /// Takes a live block out by its address.
     fn leave(&mut self, address: Address) -> Option<NodeId> {
         let offset = address.0 - self.base?;
-        if offset % UNIT != 0 {
+        if !offset.is_multiple_of(UNIT) {
             return None;
         }
         self.live.remove(&(offset / UNIT))

@@ -8,6 +8,7 @@ use crate::device::sim::order::{Order, Slot};
 use crate::device::sim::supply::Supply;
 use crate::device::sim::tiling::{NIL, NodeId};
 use crate::ids::Address;
+use crate::mutant::mutant;
 
 impl Pool {
     /// Takes a block back in the order of a stream (`cuMemFreeAsync`); `false` if no live
@@ -118,6 +119,9 @@ impl Pool {
         supply: &mut Supply,
         until: impl Fn(Slot) -> u64,
     ) {
+        if mutant!(SyncSettlesNothing) {
+            return;
+        }
         if self.settle(supply, until, None) > 0 {
             self.release_down_to(supply, self.threshold / CHUNK);
         }

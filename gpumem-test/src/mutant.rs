@@ -1,0 +1,89 @@
+//! Seeded mistakes, which prove that the laws of the policies catch mistakes.
+//!
+//! Only in this crate's own tests: elsewhere `mutant!` is the constant `false`.
+
+/// Whether a seeded mistake is switched on.
+#[cfg(not(test))]
+macro_rules! mutant {
+    ($name:ident) => {
+        false
+    };
+}
+
+/// Whether a seeded mistake is switched on.
+#[cfg(test)]
+macro_rules! mutant {
+    ($name:ident) => {
+        crate::mutant::is_on(crate::mutant::Mutant::$name)
+    };
+}
+
+pub(crate) use mutant;
+
+#[cfg(test)]
+pub(crate) use switch::{Mutant, is_on, with};
+
+#[cfg(test)]
+mod switch {
+    use std::cell::Cell;
+
+    /// A seeded mistake.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Mutant {
+        /// caching: the rest of a split begins 512 bytes early.
+        SplitOverlaps,
+        /// caching: the rest of a split is in no free list.
+        SplitLosesRest,
+        /// caching: a freed block does not join the one behind it.
+        JoinForgetsNext,
+        /// caching: a free leaves `allocated_bytes` as it is.
+        FreeForgetsAllocated,
+        /// caching: a free leaves `requested_bytes` as it is.
+        FreeForgetsRequested,
+        /// caching: a block used by another stream is free at once.
+        FreeForgetsStreams,
+        /// caching: the search passes over blocks that fit exactly.
+        SearchIsNotBestFit,
+        /// caching: segments given back still count as reserved.
+        ReleaseForgetsReserved,
+        /// caching: the limit is not looked at.
+        LimitIsIgnored,
+        /// caching: `empty_cache` leaves the small pool.
+        TrimForgetsSmall,
+        /// caching: an unmap takes the page that a live block reaches into.
+        UnmapTakesTooMuch,
+        /// driver: an allocation is not counted in `requested_bytes`.
+        DriverForgetsRequested,
+        /// device: a shared page that is wholly free is kept.
+        PageIsKept,
+        /// device: freed plain memory does not join its neighbours.
+        FreeListForgetsToJoin,
+        /// device: a pool reuses what a busy stream may still use.
+        PoolReusesBusy,
+        /// device: a synchronisation settles nothing.
+        SyncSettlesNothing,
+        /// device: the budget is not looked at.
+        BudgetIsIgnored,
+    }
+
+    thread_local! {
+        static ON: Cell<Option<Mutant>> = const { Cell::new(None) };
+    }
+
+    pub(crate) fn is_on(mutant: Mutant) -> bool {
+        ON.get() == Some(mutant)
+    }
+
+    /// Runs with a mistake switched on.
+    pub(crate) fn with<R>(mutant: Mutant, run: impl FnOnce() -> R) -> R {
+        struct Off;
+        impl Drop for Off {
+            fn drop(&mut self) {
+                ON.set(None);
+            }
+        }
+        ON.set(Some(mutant));
+        let _off = Off;
+        run()
+    }
+}

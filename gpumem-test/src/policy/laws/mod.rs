@@ -1,0 +1,91 @@
+//! The laws that hold for every policy on every device, under random operations.
+//!
+//! A policy joins by a line in [`SUBJECTS`]. After each operation the whole state is compared with
+//! an obvious model (`model.rs`); `mutants.rs` shows that each seeded mistake is caught.
+
+mod model;
+mod mutants;
+mod operation;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+
+use model::Model;
+use operation::{Operation, operations};
+
+/// What the laws are held against: a policy, a device, a budget.
+#[derive(Clone, Copy, Debug)]
+struct Subject {
+    policy: &'static str,
+    device: &'static str,
+    budget: Option<u64>,
+}
+
+const fn subject(policy: &'static str, device: &'static str, budget: Option<u64>) -> Subject {
+    Subject {
+        policy,
+        device,
+        budget,
+    }
+}
+
+const SMALL: Option<u64> = Some(256 << 20);
+
+/// Every policy, with settings that reach each of its rooms, on several devices, with and without
+/// a budget that runs out.
+const SUBJECTS: [Subject; 14] = [
+    subject("driver", "h200", None),
+    subject("driver", "t4", SMALL),
+    subject("driver", "1GiB", None),
+    subject("caching", "h200", None),
+    subject("caching", "rtx4090", SMALL),
+    subject("caching", "1GiB", None),
+    subject("caching:expandable_segments:True", "h200", None),
+    subject("caching:expandable_segments:True", "l4", SMALL),
+    subject("caching:expandable_segments:True", "1GiB", None),
+    subject("caching:max_split_size_mb:24", "a100-40", SMALL),
+    subject("caching:garbage_collection_threshold:0.5", "b200", SMALL),
+    subject("caching:roundup_power2_divisions:4", "t4", SMALL),
+    subject("caching:roundup_power2_divisions:[1:2,>:8]", "h100", None),
+    subject("caching:per_process_memory_fraction:0.01", "t4", None),
+];
+
+/// Holds the laws against one subject with `cases` random sequences.
+fn hold(subject: Subject, cases: u32) -> Result<(), String> {
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 512,
+        ..Config::default()
+    };
+    let mut runner = TestRunner::new_with_rng(
+        config,
+        // The same sequences at every run, so that a failure can be looked at again.
+        prop::test_runner::TestRng::deterministic_rng(prop::test_runner::RngAlgorithm::ChaCha),
+    );
+    runner
+        .run(&operations(), |operations| {
+            run(subject, &operations).map_err(TestCaseError::fail)
+        })
+        .map_err(|error| format!("{subject:?}: {error}"))
+}
+
+fn run(subject: Subject, operations: &[Operation]) -> Result<(), String> {
+    let mut model = Model::new(subject);
+    for (step, operation) in operations.iter().enumerate() {
+        model
+            .step(*operation)
+            .and_then(|()| model.check())
+            .map_err(|wrong| format!("step {step} {operation:?}: {wrong}"))?;
+    }
+    model.finish()
+}
+
+#[test]
+fn the_laws_hold_for_every_policy_on_every_device() {
+    let failures: Vec<String> = SUBJECTS
+        .into_iter()
+        .filter_map(|subject| hold(subject, 32).err())
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

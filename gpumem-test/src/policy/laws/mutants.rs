@@ -1,0 +1,46 @@
+//! Each seeded mistake must break a law.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::mutant::{Mutant, with};
+
+use super::{SUBJECTS, hold};
+
+/// Whether some subject breaks a law, by an error or by an assertion inside.
+fn is_caught(mutant: Mutant) -> bool {
+    SUBJECTS.into_iter().any(|subject| {
+        let run = || with(mutant, || hold(subject, 24));
+        !matches!(catch_unwind(AssertUnwindSafe(run)), Ok(Ok(())))
+    })
+}
+
+macro_rules! caught {
+    ($($name:ident => $mutant:ident),* $(,)?) => {
+        $(
+            #[test]
+            fn $name() {
+                assert!(is_caught(Mutant::$mutant), "no law noticed {:?}", Mutant::$mutant);
+            }
+        )*
+    };
+}
+
+caught! {
+    a_split_that_overlaps_is_caught => SplitOverlaps,
+    a_split_that_loses_its_rest_is_caught => SplitLosesRest,
+    a_free_that_joins_one_side_is_caught => JoinForgetsNext,
+    a_free_that_forgets_allocated_is_caught => FreeForgetsAllocated,
+    a_free_that_forgets_requested_is_caught => FreeForgetsRequested,
+    a_free_that_forgets_streams_is_caught => FreeForgetsStreams,
+    a_search_that_is_not_best_fit_is_caught => SearchIsNotBestFit,
+    a_release_that_forgets_reserved_is_caught => ReleaseForgetsReserved,
+    a_limit_that_is_ignored_is_caught => LimitIsIgnored,
+    a_trim_that_forgets_the_small_pool_is_caught => TrimForgetsSmall,
+    an_unmap_that_takes_too_much_is_caught => UnmapTakesTooMuch,
+    a_driver_that_forgets_requested_is_caught => DriverForgetsRequested,
+    a_page_that_is_kept_is_caught => PageIsKept,
+    a_free_list_that_forgets_to_join_is_caught => FreeListForgetsToJoin,
+    a_pool_that_reuses_busy_memory_is_caught => PoolReusesBusy,
+    a_synchronisation_that_settles_nothing_is_caught => SyncSettlesNothing,
+    a_budget_that_is_ignored_is_caught => BudgetIsIgnored,
+}
