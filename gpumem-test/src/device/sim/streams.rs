@@ -31,7 +31,7 @@ impl SimDevice {
         if slot == NULL_SLOT {
             return Err(Refusal::InvalidValue);
         }
-        self.order.release(slot);
+        self.release(stream);
         self.finish_stream(slot);
         for pool in self.pools.iter_mut().flatten() {
             pool.synchronize(

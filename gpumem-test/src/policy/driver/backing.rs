@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
+
 use super::CHUNK;
 use super::blocks::Held;
 use crate::device::{BackingChange, DeviceMemory};
@@ -28,7 +30,8 @@ pub(super) struct Backing {
     pub(super) shared_pages: BTreeMap<u64, u64>,
     pub(super) own_pages: BTreeMap<u64, u64>,
     pub(super) chunks: BTreeMap<u64, u64>,
-    pub(super) pending: BTreeMap<u64, Pending>,
+    /// By address. PERF: no order is needed, since what settles begins where a freed block does.
+    pub(super) pending: FxHashMap<u64, Pending>,
 }
 
 impl Backing {

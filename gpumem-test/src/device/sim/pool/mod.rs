@@ -125,7 +125,10 @@ impl Pool {
         pool
     }
 
-    /// Gives the null stream the first place in the order, which it has in the default pool.
+    /// Gives the null stream the first place in the order, as the device's default pool does.
+    ///
+    /// NOTE: recorded is only that it comes before streams made later once it has allocated there;
+    /// that it is first from the start agrees with every recording, and is a guess.
     pub(super) fn put_null_stream_first(&mut self) {
         self.join_order(NULL_SLOT);
     }

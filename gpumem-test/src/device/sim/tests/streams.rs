@@ -169,3 +169,24 @@ fn one_shot_fences_do_not_pile_up() {
     }
     assert!(bench.device.query(first), "what was seen complete stays so");
 }
+
+#[test]
+fn what_a_destroyed_stream_left_does_not_reach_the_next_one_in_its_place() {
+    let mut bench = Bench::new(u64::MAX);
+    let (s, reader) = (bench.stream(), bench.stream());
+    let block = bench.take(32, s);
+    bench.free(block, s);
+    let event = bench.device.create_fence();
+    bench.device.record_fence(event, s).unwrap();
+    bench.device.stream_wait(reader, event).unwrap();
+    bench.device.destroy_stream(s).unwrap();
+    let next = bench.stream();
+    let block = bench.take(32, next);
+    bench.device.hold(next);
+    bench.free(block, next);
+    assert_eq!(
+        bench.take_at(32, reader),
+        32,
+        "the wait was for the destroyed stream's frees"
+    );
+}
