@@ -250,7 +250,10 @@ impl Model {
 
     /// Under plain caching: the smallest free block that is large enough, the lowest of those.
     fn is_best_fit(&self, before: &HeapMap, got: &Block, request: Request) -> Result<(), String> {
-        if self.subject.policy != "caching" || !self.waiting.is_empty() || !self.busy.is_empty() {
+        let blocks = || before.segments.iter().flat_map(|segment| &segment.blocks);
+        // A request completes frees before it searches: then `before` is not what it searched.
+        let settles = blocks().any(|block| block.usage == Usage::PendingFree);
+        if self.subject.policy != "caching" || settles {
             return Ok(());
         }
         let rounded = request.size.max(1).next_multiple_of(512);
