@@ -96,6 +96,23 @@ pub trait Policy {
     /// Gives back what nobody uses (`empty_cache`).
     fn trim<D: DeviceMemory, S: EventSink>(&mut self, device: &mut D, events: &mut S);
 
+    /// From here on the requests of `stream` go to a private pool, which is made if it is new (a
+    /// CUDA graph is captured). A policy without such pools serves them as any other.
+    ///
+    /// # Errors
+    /// Misuse, if the pool takes requests already.
+    fn begin_capture(&mut self, _pool: (u64, u64), _stream: StreamId) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// From here on no requests go to the private pool; what it holds stays its own.
+    ///
+    /// # Errors
+    /// Misuse, if the pool takes no requests.
+    fn end_capture(&mut self, _pool: (u64, u64)) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Learns that the device may have changed by itself (a stream was synchronised).
     fn device_synchronized<D: DeviceMemory, S: EventSink>(
         &mut self,

@@ -292,6 +292,14 @@ impl Policy for CachingPolicy {
         }
     }
 
+    fn begin_capture(&mut self, pool: (u64, u64), stream: StreamId) -> Result<(), Error> {
+        self.begin_private_pool(pool.into(), move |other| other == stream)
+    }
+
+    fn end_capture(&mut self, pool: (u64, u64)) -> Result<(), Error> {
+        self.end_private_pool(pool.into())
+    }
+
     fn statistics(&self) -> &Statistics {
         &self.statistics
     }
