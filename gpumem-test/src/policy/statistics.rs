@@ -38,6 +38,21 @@ impl Stat {
         self.freed += amount;
     }
 
+    /// Adds 1 to a counter that may be below zero, as two's complement.
+    pub(crate) fn increase_signed(&mut self) {
+        self.current = self.current.wrapping_add(1);
+        self.allocated += 1;
+        if self.current as i64 > self.peak as i64 {
+            self.peak = self.current;
+        }
+    }
+
+    /// Takes 1 from a counter that may go below zero, as two's complement.
+    pub(crate) fn decrease_signed(&mut self) {
+        self.current = self.current.wrapping_sub(1);
+        self.freed += 1;
+    }
+
     fn reset_peak(&mut self) {
         self.peak = self.current;
     }
@@ -191,6 +206,43 @@ impl Statistics {
         entries
     }
 
+    /// The counter of a PyTorch name (`allocated_bytes.all.peak`), if there is one.
+    pub fn get(&self, name: &str) -> Option<i64> {
+        let plain = match name {
+            "num_alloc_retries" => self.num_alloc_retries,
+            "num_ooms" => self.num_ooms,
+            "num_sync_all_streams" => self.num_sync_all_streams,
+            "num_device_alloc" => self.num_device_alloc,
+            "num_device_free" => self.num_device_free,
+            "max_split_size" => return Some(self.max_split_size),
+            _ => {
+                let (path, field) = name.rsplit_once('.')?;
+                let stat = match path {
+                    "oversize_allocations" => &self.oversize_allocations,
+                    "oversize_segments" => &self.oversize_segments,
+                    _ => {
+                        let (array, pool) = path.split_once('.')?;
+                        let found = self.arrays().into_iter().find(|(name, _)| *name == array);
+                        match pool {
+                            "all" => &found?.1.all,
+                            "small_pool" => &found?.1.small,
+                            "large_pool" => &found?.1.large,
+                            _ => return None,
+                        }
+                    }
+                };
+                match field {
+                    "current" => stat.current,
+                    "peak" => stat.peak,
+                    "allocated" => stat.allocated,
+                    "freed" => stat.freed,
+                    _ => return None,
+                }
+            }
+        };
+        Some(plain as i64)
+    }
+
     /// The counters of a recorded `torch.cuda.memory_stats`; what it does not name is 0.
     ///
     /// # Errors
@@ -317,6 +369,8 @@ mod tests {
         statistics.num_ooms = 3;
         let entries = statistics.by_name();
         assert_eq!(Statistics::from_by_name(&entries).unwrap(), statistics);
+        assert!(entries.iter().all(|(name, value)| statistics.get(name) == Some(*value)));
+        assert_eq!(statistics.get("allocated_bytes.all.now"), None);
         let unknown = [("allocated_bytes.all.now".to_owned(), 1)].into();
         assert!(
             Statistics::from_by_name(&unknown)

@@ -34,9 +34,7 @@ impl CachingPolicy {
         });
         if block.size >= self.max_split {
             // The bound may have been lowered since: then the original goes below zero, too.
-            let oversize = &mut stats.oversize_allocations;
-            oversize.current = oversize.current.wrapping_sub(1);
-            oversize.freed += 1;
+            stats.oversize_allocations.decrease_signed();
         }
         if block.uses == NONE || mutant!(FreeForgetsStreams) {
             self.complete(slot, events);

@@ -94,7 +94,12 @@ impl FreeList {
         } else {
             entries.partition_point(|other| !other.is_below(entry.size, entry.address))
         };
-        entries.insert(index, entry);
+        // PERF: the end is where most go, and `push` does not move anything.
+        if index == entries.len() {
+            entries.push(entry);
+        } else {
+            entries.insert(index, entry);
+        }
         self.filled[bin / 64] |= 1 << (bin % 64);
         self.filled_words |= 1 << (bin / 64);
     }

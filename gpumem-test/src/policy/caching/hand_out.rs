@@ -88,7 +88,7 @@ impl CachingPolicy {
         stats.active_bytes.increase(small, block.size);
         stats.requested_bytes.increase(small, requested);
         if block.size >= self.max_split {
-            stats.oversize_allocations.increase(1);
+            stats.oversize_allocations.increase_signed();
         }
         let extent = extent(block, stream);
         events.record(EventKind::Alloc { extent, requested });

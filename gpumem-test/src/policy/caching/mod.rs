@@ -293,12 +293,11 @@ impl Policy for CachingPolicy {
     }
 
     fn begin_capture(&mut self, pool: (u64, u64), stream: StreamId) -> Result<(), Error> {
-        let id = PrivatePoolId(pool.0, pool.1);
-        self.begin_private_pool(id, move |requested_on| requested_on == stream)
+        self.begin_private_pool(pool.into(), move |other| other == stream)
     }
 
     fn end_capture(&mut self, pool: (u64, u64)) -> Result<(), Error> {
-        self.end_private_pool(PrivatePoolId(pool.0, pool.1))
+        self.end_private_pool(pool.into())
     }
 
     fn statistics(&self) -> &Statistics {

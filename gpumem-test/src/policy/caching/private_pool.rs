@@ -268,6 +268,12 @@ impl CachingPolicy {
     }
 }
 
+impl From<(u64, u64)> for PrivatePoolId {
+    fn from((first, second): (u64, u64)) -> Self {
+        Self(first, second)
+    }
+}
+
 impl std::fmt::Display for PrivatePoolId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "({}, {})", self.0, self.1)

@@ -154,7 +154,7 @@ impl CachingPolicy {
         for range in ranges.iter().filter(|range| range.size > 0) {
             let start = range.address.0;
             let whole = (start - base) % page == 0 && range.size % page == 0;
-            if !whole || start + range.size > base + size {
+            if !whole || start + range.size > base.saturating_add(size) {
                 return Err(Error::recording(format!(
                     "expandable segment at {}: its {} bytes are not whole pages of {page} bytes \
                      within the {size} bytes from {}",
@@ -237,13 +237,20 @@ fn check_segment(segment: &SegmentState, end: u64) -> Result<(), Error> {
                 Address(at)
             ));
         }
-        if block.size == 0 || block.size % MIN_BLOCK != 0 || block.size > segment.size {
+        let left = segment.address.0 + segment.size - at;
+        if block.size == 0 || block.size % MIN_BLOCK != 0 || block.size > left {
             return wrong(format!(
                 "the block at {} has {} bytes",
                 block.address, block.size
             ));
         }
         let is_free = block.usage == Usage::Free;
+        if !is_free && block.requested > block.size {
+            return wrong(format!(
+                "the block at {} of {} bytes holds {}",
+                block.address, block.size, block.requested
+            ));
+        }
         if is_free && was_free {
             return wrong(format!(
                 "the block at {} is a second free neighbour",

@@ -50,7 +50,7 @@ impl CachingPolicy {
         self.statistics.segment.increase(small, 1);
         self.statistics.num_device_alloc += 1;
         if size >= self.max_split {
-            self.statistics.oversize_segments.increase(1);
+            self.statistics.oversize_segments.increase_signed();
         }
         let stream = self.lists[list as usize].stream;
         let extent = extent(&self.blocks[slot], stream);
@@ -90,9 +90,7 @@ impl CachingPolicy {
         self.statistics.segment.decrease(small, 1);
         if size >= self.max_split {
             // As with allocations: below zero if the bound was lowered since.
-            let oversize = &mut self.statistics.oversize_segments;
-            oversize.current = oversize.current.wrapping_sub(1);
-            oversize.freed += 1;
+            self.statistics.oversize_segments.decrease_signed();
         }
         self.blocks.retire(slot);
         Ok(())

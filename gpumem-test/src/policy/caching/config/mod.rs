@@ -6,6 +6,7 @@
 mod number;
 mod parse;
 mod tokens;
+mod values;
 
 use crate::bytes::Bytes;
 use crate::error::Error;

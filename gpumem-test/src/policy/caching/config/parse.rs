@@ -4,14 +4,14 @@
 //! in which unknown names are found; then one over the options of the device. An error leaves what
 //! came before it applied.
 
-use super::number::{self, Number, NumberError};
+use super::number;
 use super::tokens::Tokens;
-use super::{CachingConfig, MIB, ROUNDUP_INTERVALS};
-use crate::bytes::Bytes;
+use super::values::mebibytes;
+use super::{CachingConfig, ROUNDUP_INTERVALS};
 use crate::error::Error;
 
 /// Every option that the original knows, in the order of the documentation.
-const OPTIONS: [&str; 14] = [
+pub(super) const OPTIONS: [&str; 14] = [
     "large_segment_size_mb",
     "max_split_size_mb",
     "max_non_split_rounding_mb",
@@ -27,9 +27,6 @@ const OPTIONS: [&str; 14] = [
     "pinned_reserve_segment_size_mb",
     "backend",
 ];
-
-/// The most MiB whose bytes fit in 64 bits.
-const MOST_MIB: u64 = u64::MAX / MIB;
 
 /// Source: torch 2.11 `CUDAAllocatorConfig.h` `pinned_max_register_threads`.
 const MOST_REGISTER_THREADS: u64 = 128;
@@ -58,10 +55,11 @@ pub(super) fn update(config: &mut CachingConfig, text: &str) -> Result<Vec<Strin
     Ok(parser.warnings)
 }
 
-struct Parser<'a> {
-    config: &'a mut CachingConfig,
-    tokens: &'a Tokens,
-    warnings: Vec<String>,
+/// The state of reading one string.
+pub(super) struct Parser<'a> {
+    pub(super) config: &'a mut CachingConfig,
+    pub(super) tokens: &'a Tokens,
+    pub(super) warnings: Vec<String>,
 }
 
 impl Parser<'_> {
@@ -278,138 +276,4 @@ impl Parser<'_> {
             }
         }
     }
-
-    fn at_least_large_segment(&mut self, place: usize) -> Result<(usize, Bytes), Error> {
-        let least = self.config.large_segment_size.get() / MIB;
-        let (end, number) = self.unsigned(place)?;
-        if number < least {
-            let name = self.tokens.at(place)?;
-            return Err(self.refused(
-                place,
-                &format!("CachingAllocator option {name} too small, must be >= {least}"),
-            ));
-        }
-        if number > MOST_MIB {
-            let name = self.tokens.at(place)?.to_owned();
-            self.warn(format!("`{name}` is capped at {MOST_MIB} MiB"));
-        }
-        Ok((end, mebibytes(number)))
-    }
-
-    fn unsigned(&mut self, place: usize) -> Result<(usize, u64), Error> {
-        let end = self.value(place)?;
-        Ok((end, self.number(end, number::unsigned, "stoull")?))
-    }
-
-    fn real(&mut self, place: usize) -> Result<(usize, f64), Error> {
-        let end = self.value(place)?;
-        Ok((end, self.number(end, number::real, "stod")?))
-    }
-
-    fn number<T: Copy + std::fmt::Display>(
-        &mut self,
-        place: usize,
-        read: fn(&str) -> Result<Number<T>, NumberError>,
-        original: &str,
-    ) -> Result<T, Error> {
-        let token = self.tokens.at(place)?;
-        match read(token) {
-            Ok(number) => {
-                if !number.is_plain {
-                    self.warn(format!("`{token}` was read as the number {}", number.value));
-                }
-                Ok(number.value)
-            }
-            Err(NumberError::Invalid) => Err(Error::configuration(format!(
-                "`{token}` at token {place} is not a number ({original}: invalid argument)"
-            ))),
-            Err(NumberError::OutOfRange) => Err(Error::configuration(format!(
-                "`{token}` at token {place} is too large or too small ({original}: out of range)"
-            ))),
-        }
-    }
-
-    fn boolean(&mut self, place: usize) -> Result<(usize, bool), Error> {
-        let end = self.value(place)?;
-        match self.tokens.at(end)? {
-            "True" => Ok((end, true)),
-            "False" => Ok((end, false)),
-            token => {
-                let message = format!(
-                    "Expected 'True' or 'False' at index {end} in ConfigTokenizer but got '{token}'"
-                );
-                Err(self.refused(place, &message))
-            }
-        }
-    }
-
-    /// The place of the value of the option at `place`.
-    fn value(&mut self, place: usize) -> Result<usize, Error> {
-        self.separator(place + 1, ":")?;
-        Ok(place + 2)
-    }
-
-    /// The place of the last token of the option at `place`, whose value is not wanted.
-    fn skip(&mut self, place: usize) -> Result<usize, Error> {
-        let value = self.value(place)?;
-        if self.tokens.at(value)? != "[" {
-            return Ok(value);
-        }
-        (value + 1..self.tokens.len())
-            .find(|&end| self.tokens.is(end, "]"))
-            .ok_or_else(|| self.unclosed(place))
-    }
-
-    /// Passes over a separator. The original does not look which one it is.
-    fn separator(&mut self, place: usize, expected: &str) -> Result<(), Error> {
-        let found = self.tokens.at(place)?;
-        if found != expected {
-            self.warn(format!(
-                "`{found}` at token {place} was taken for `{expected}`"
-            ));
-        }
-        Ok(())
-    }
-
-    fn unclosed(&self, place: usize) -> Error {
-        self.refused(
-            place,
-            "Expected closing bracket ']' in ConfigTokenizer but reached end of config",
-        )
-    }
-
-    /// An error with the original's message, and the option that it is about.
-    fn refused(&self, place: usize, original: &str) -> Error {
-        let name = self.tokens.at(place).unwrap_or_default();
-        let value = self.tokens.at(place + 2).unwrap_or_default();
-        Error::configuration(format!("`{name}:{value}`: {original}"))
-    }
-
-    fn note_repetitions(&mut self) {
-        for name in OPTIONS {
-            let count = (0..self.tokens.len())
-                .filter(|&place| self.tokens.is(place, name))
-                .count();
-            if count > 1 {
-                self.warn(format!(
-                    "`{name}` is given {count} times, the last one counts"
-                ));
-            }
-        }
-    }
-
-    fn without_effect(&mut self, name: &str) {
-        self.warn(format!("`{name}` has no effect here"));
-    }
-
-    fn warn(&mut self, warning: String) {
-        // Two passes see the same separators.
-        if !self.warnings.contains(&warning) {
-            self.warnings.push(warning);
-        }
-    }
-}
-
-fn mebibytes(count: u64) -> Bytes {
-    Bytes::mib(count.min(MOST_MIB))
 }

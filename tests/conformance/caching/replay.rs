@@ -1,169 +1,23 @@
-//! The caching policy against recordings of PyTorch's allocator.
+//! A case, operation by operation.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use flate2::read::GzDecoder;
 use gpumem_test::{
-    Block, BlockId, CachingConfig, CachingPolicy, Error, EventKind, Extent, HeapMap, MemoryLimits,
-    Policy, PrivatePoolId, Request, StreamId, Usage, memory_summary,
+    Block, BlockId, CachingConfig, CachingPolicy, Error, EventKind, MemoryLimits, Policy,
+    PrivatePoolId, Request, StreamId,
 };
-use serde::Deserialize;
 use serde_json::Value;
 
+use super::recording::{Case, Layout, recorded_form, recorded_segments, stream_handles, text};
 use crate::case::CaseResult;
 use crate::scripted_device::ScriptedDevice;
 
 /// The policy's invariants are recomputed once in so many steps: it walks all blocks.
 const CHECKED_EVERY: usize = 32;
 
-/// A recorded case of the synthetic and the directed files.
-#[derive(Deserialize)]
-struct Case {
-    name: Option<String>,
-    conf: String,
-    frac: Option<f64>,
-    total: u64,
-    stat_keys: Vec<String>,
-    ops: Vec<Vec<Value>>,
-    events: Vec<RecordedEvent>,
-    segments: Option<Vec<RecordedSegment>>,
-    reserves: Option<Vec<u64>>,
-    reserve_sizes: Option<Vec<u64>>,
-    final_stats: Option<BTreeMap<String, i64>>,
-    #[serde(default)]
-    oom_texts: Vec<(usize, String)>,
-    #[serde(default)]
-    errors: Vec<(usize, String)>,
-}
-
-/// Action, address (or free bytes), size, stream.
-type RecordedEvent = (String, u64, u64, u64);
-/// Address, size, type, stream, blocks.
-type RecordedSegment = (u64, u64, String, u64, Vec<(u64, u64, String)>);
-
-/// A configuration string and what came of it.
-#[derive(Deserialize)]
-struct ConfigCase {
-    text: String,
-    error: Option<String>,
-    message: Option<String>,
-    after: ConfigAfter,
-}
-
-#[derive(Debug, Deserialize, PartialEq)]
-struct ConfigAfter {
-    large_segment_mb: i64,
-    max_split_mb: i64,
-    max_non_split_rounding_mb: i64,
-    gc: f64,
-    expandable: bool,
-    fraction: f64,
-    divisions: [u64; 16],
-}
-
-/// How a file names streams, and whether its out-of-memory events know what was free.
-#[derive(Clone, Copy, PartialEq)]
-enum Layout {
-    /// By index; no free bytes.
-    Synthetic,
-    /// By handle.
-    Directed,
-}
-
-/// Replays a file of `caching/synthetic`.
-///
-/// # Errors
-/// If the file is not one.
-pub(crate) fn synthetic(path: &Path) -> Result<Vec<CaseResult>, String> {
-    replay_file(path, Layout::Synthetic)
-}
-
-/// Replays `caching/directed.jsonl.gz` or a file like it.
-///
-/// # Errors
-/// If the file is not one.
-pub(crate) fn directed(path: &Path) -> Result<Vec<CaseResult>, String> {
-    replay_file(path, Layout::Directed)
-}
-
-/// Parses the strings of `caching/config.jsonl.gz`; each is one step.
-///
-/// # Errors
-/// If the file is not one.
-pub(crate) fn config(path: &Path) -> Result<Vec<CaseResult>, String> {
-    read_cases::<ConfigCase>(path)?
-        .into_iter()
-        .map(|case| Ok(config_case(&case)))
-        .collect()
-}
-
-fn replay_file(path: &Path, layout: Layout) -> Result<Vec<CaseResult>, String> {
-    let cases: Vec<Case> = read_cases(path)?;
-    (0..)
-        .zip(cases)
-        .map(|(index, case)| Replay::new(case, layout)?.run(index))
-        .collect()
-}
-
-fn read_cases<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Vec<T>, String> {
-    let file = std::fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let mut cases = Vec::new();
-    for (number, line) in (1..).zip(BufReader::new(GzDecoder::new(file)).lines()) {
-        let line = line.map_err(|error| format!("{}: {error}", path.display()))?;
-        let case = serde_json::from_str(&line)
-            .map_err(|error| format!("{} line {number}: {error}", path.display()))?;
-        cases.push(case);
-    }
-    Ok(cases)
-}
-
-fn config_case(case: &ConfigCase) -> CaseResult {
-    let mut config = CachingConfig::default();
-    let result = config.update(&case.text);
-    let mib = |bytes: gpumem_test::Bytes| (bytes.get() >> 20) as i64;
-    let after = ConfigAfter {
-        large_segment_mb: mib(config.large_segment_size),
-        max_split_mb: config.max_split_size.map_or(-1, mib),
-        max_non_split_rounding_mb: mib(config.max_non_split_rounding),
-        gc: config.garbage_collection_threshold,
-        expandable: config.expandable_segments,
-        fraction: config.per_process_memory_fraction,
-        divisions: config.roundup_power2_divisions,
-    };
-    let verdict = match (&case.error, &result) {
-        (None, Ok(_)) => Ok(()),
-        (None, Err(error)) => Err(format!("refused: {error}")),
-        (Some(kind), Ok(_)) => Err(format!("accepted, the original said {kind}")),
-        (Some(_), Err(error)) => {
-            let message = case.message.as_deref().unwrap_or_default();
-            // What precedes it names a line of the original's source.
-            let message = message
-                .rsplit("please report a bug to PyTorch. ")
-                .next()
-                .unwrap_or_default();
-            if error.to_string().contains(message) {
-                Ok(())
-            } else {
-                Err(format!("said `{error}`, the original `{message}`"))
-            }
-        }
-    };
-    let difference = verdict.err().or_else(|| {
-        (after != case.after).then(|| format!("settings {after:?}, recorded {:?}", case.after))
-    });
-    CaseResult {
-        name: case.text.clone(),
-        equal: usize::from(difference.is_none()),
-        steps: 1,
-        first_difference: difference,
-    }
-}
-
 /// A policy on a scripted device, going through the operations of a case.
-struct Replay {
+pub(super) struct Replay {
     case: Case,
     layout: Layout,
     device: ScriptedDevice,
@@ -178,7 +32,7 @@ struct Replay {
 }
 
 impl Replay {
-    fn new(case: Case, layout: Layout) -> Result<Self, String> {
+    pub(super) fn new(case: Case, layout: Layout) -> Result<Self, String> {
         let addresses = |action: &str| -> Vec<u64> {
             case.events
                 .iter()
@@ -227,8 +81,8 @@ impl Replay {
         })
     }
 
-    fn run(mut self, index: usize) -> Result<CaseResult, String> {
-        let name = self.case.name.clone().unwrap_or_else(|| index.to_string());
+    /// Goes through all operations.
+    pub(super) fn run(mut self, name: String) -> CaseResult {
         let ops = std::mem::take(&mut self.case.ops);
         let mut equal = 0;
         let mut first_difference = None;
@@ -245,12 +99,12 @@ impl Replay {
                 }
             }
         }
-        Ok(CaseResult {
+        CaseResult {
             name,
             equal,
             steps: ops.len(),
             first_difference,
-        })
+        }
     }
 
     /// Does one operation; says what differs from the recording.
@@ -421,14 +275,14 @@ impl Replay {
     }
 
     fn counter_difference(&self, op: &[Value]) -> Option<String> {
-        let counters = self.policy.statistics().by_name();
+        let counters = self.policy.statistics();
         let recorded = &op[op.len().checked_sub(self.case.stat_keys.len())?..];
         self.case
             .stat_keys
             .iter()
             .zip(recorded)
             .find_map(|(key, recorded)| {
-                let value = counters.get(key).copied();
+                let value = counters.get(key);
                 (value != recorded.as_i64())
                     .then(|| format!("{key} {value:?}, recorded {recorded}"))
             })
@@ -475,150 +329,5 @@ impl Replay {
             )),
             _ => None,
         }
-    }
-}
-
-/// A configuration as recordings write it: `-` is none.
-fn text(recorded: &str) -> &str {
-    if recorded == "-" { "" } else { recorded }
-}
-
-/// The handles of the stream indices, from the events of the allocations that name them.
-fn stream_handles(case: &Case) -> BTreeMap<u64, u64> {
-    let mut handles = BTreeMap::from([(0, 0)]);
-    for (op, action) in [("a", "alloc"), ("o", "oom")] {
-        let ops = case.ops.iter().filter(|entry| entry[0] == op);
-        let events = case.events.iter().filter(|event| event.0 == action);
-        for (op, event) in ops.zip(events) {
-            if let Some(index) = op[3].as_u64() {
-                handles.insert(index, event.3);
-            }
-        }
-    }
-    handles
-}
-
-/// An event as the recorder of the original writes it, if it does.
-fn recorded_form(event: &EventKind, layout: Layout) -> Option<RecordedEvent> {
-    let of = |action: &str, extent: &Extent, size: u64| {
-        Some((action.to_owned(), extent.address.0, size, extent.stream.0))
-    };
-    match event {
-        EventKind::Alloc { extent, requested } => of("alloc", extent, *requested),
-        EventKind::FreeRequested { extent, requested } => of("free_requested", extent, *requested),
-        EventKind::FreeCompleted { extent, requested } => of("free_completed", extent, *requested),
-        EventKind::SegmentAlloc { extent, .. } => of("segment_alloc", extent, extent.size),
-        EventKind::SegmentFree { extent, .. } => of("segment_free", extent, extent.size),
-        EventKind::SegmentMap { extent, .. } => of("segment_map", extent, extent.size),
-        EventKind::SegmentUnmap { extent, .. } => of("segment_unmap", extent, extent.size),
-        EventKind::OutOfMemory {
-            rounded,
-            stream,
-            device_free,
-            ..
-        } => {
-            let free = if layout == Layout::Directed {
-                *device_free
-            } else {
-                0
-            };
-            Some(("oom".to_owned(), free, *rounded, stream.0))
-        }
-        _ => None,
-    }
-}
-
-fn recorded_segments(heap: &HeapMap) -> Vec<RecordedSegment> {
-    heap.segments
-        .iter()
-        .map(|segment| {
-            let blocks = segment.blocks.iter().map(|block| {
-                let state = match block.usage {
-                    Usage::Allocated => "active_allocated",
-                    Usage::PendingFree => "active_pending_free",
-                    Usage::Free => "inactive",
-                };
-                (block.size, block.requested, state.to_owned())
-            });
-            let kind = if segment.small { "small" } else { "large" };
-            (
-                segment.address.0,
-                segment.size,
-                kind.to_owned(),
-                segment.stream.0,
-                blocks.collect(),
-            )
-        })
-        .collect()
-}
-
-fn traces(file: &str) -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("traces/caching")
-        .join(file)
-}
-
-/// Prints each case and fails on the first that is not equal throughout.
-fn assert_all_equal(file: &str, results: Result<Vec<CaseResult>, String>) {
-    let results = results.unwrap_or_else(|error| panic!("{error}"));
-    assert!(!results.is_empty(), "{file} has no case");
-    let mut failures = Vec::new();
-    for result in &results {
-        println!(
-            "caching/{file} {}: {}/{}",
-            result.name, result.equal, result.steps
-        );
-        if let Some(difference) = &result.first_difference {
-            failures.push(format!("{file} {}: {difference}", result.name));
-        }
-    }
-    let equal: usize = results.iter().map(|result| result.equal).sum();
-    let steps: usize = results.iter().map(|result| result.steps).sum();
-    println!("caching/{file}: {} cases, {equal}/{steps}", results.len());
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert_eq!(equal, steps);
-}
-
-#[test]
-fn caching_equals_the_synthetic_recordings() {
-    for name in [
-        "default",
-        "expandable",
-        "gc_06",
-        "max_split_64",
-        "roundup_4",
-        "roundup_list",
-    ] {
-        let file = format!("synthetic/{name}.jsonl.gz");
-        assert_all_equal(&file, synthetic(&traces(&file)));
-    }
-}
-
-#[test]
-fn caching_equals_the_directed_recordings() {
-    for file in ["directed.jsonl.gz", "directed2.jsonl.gz"] {
-        assert_all_equal(file, directed(&traces(file)));
-    }
-}
-
-#[test]
-fn configurations_get_the_recorded_verdicts() {
-    let file = "config.jsonl.gz";
-    assert_all_equal(file, config(&traces(file)));
-}
-
-#[test]
-fn the_summary_table_equals_the_recorded_one() {
-    let read = |file: &str| std::fs::read_to_string(traces("summary").join(file)).unwrap();
-    let recorded: BTreeMap<String, i64> =
-        serde_json::from_str(&read("summary_stats.json")).unwrap();
-    let statistics = gpumem_test::Statistics::from_by_name(&recorded).unwrap();
-    assert_eq!(statistics.by_name(), recorded);
-    for (file, abbreviated) in [("summary.txt", false), ("summary_abbreviated.txt", true)] {
-        assert_eq!(
-            memory_summary(&statistics, 0, abbreviated),
-            read(file),
-            "{file}"
-        );
     }
 }

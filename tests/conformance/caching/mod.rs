@@ -1,0 +1,133 @@
+//! The caching policy against recordings of PyTorch's allocator.
+
+mod config;
+mod recording;
+mod replay;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use gpumem_test::memory_summary;
+
+use self::config::{ConfigCase, config_case};
+use self::recording::{Case, Layout, read_cases};
+use self::replay::Replay;
+use crate::case::CaseResult;
+
+/// Replays a file of `caching/synthetic`.
+///
+/// # Errors
+/// If the file is not one.
+pub(crate) fn synthetic(path: &Path) -> Result<Vec<CaseResult>, String> {
+    replay_file(path, Layout::Synthetic)
+}
+
+/// Replays `caching/directed.jsonl.gz` or a file like it.
+///
+/// # Errors
+/// If the file is not one.
+pub(crate) fn directed(path: &Path) -> Result<Vec<CaseResult>, String> {
+    replay_file(path, Layout::Directed)
+}
+
+/// Parses the strings of `caching/config.jsonl.gz`; each is one step.
+///
+/// # Errors
+/// If the file is not one.
+pub(crate) fn config(path: &Path) -> Result<Vec<CaseResult>, String> {
+    read_cases::<ConfigCase>(path)?
+        .into_iter()
+        .map(|case| Ok(config_case(&case)))
+        .collect()
+}
+
+fn replay_file(path: &Path, layout: Layout) -> Result<Vec<CaseResult>, String> {
+    let cases: Vec<Case> = read_cases(path)?;
+    Ok((0..)
+        .zip(cases)
+        .map(|(index, case)| {
+            let name = case.name.clone().unwrap_or_else(|| index.to_string());
+            let steps = case.ops.len();
+            match Replay::new(case, layout) {
+                Ok(replay) => replay.run(name),
+                Err(error) => CaseResult {
+                    name,
+                    equal: 0,
+                    steps,
+                    first_difference: Some(error),
+                },
+            }
+        })
+        .collect())
+}
+
+fn traces(file: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("traces/caching")
+        .join(file)
+}
+
+/// Prints each case and fails on the first that is not equal throughout.
+fn assert_all_equal(file: &str, results: Result<Vec<CaseResult>, String>) {
+    let results = results.unwrap_or_else(|error| panic!("{error}"));
+    assert!(!results.is_empty(), "{file} has no case");
+    let mut failures = Vec::new();
+    for result in &results {
+        println!(
+            "caching/{file} {}: {}/{}",
+            result.name, result.equal, result.steps
+        );
+        if let Some(difference) = &result.first_difference {
+            failures.push(format!("{file} {}: {difference}", result.name));
+        }
+    }
+    let equal: usize = results.iter().map(|result| result.equal).sum();
+    let steps: usize = results.iter().map(|result| result.steps).sum();
+    println!("caching/{file}: {} cases, {equal}/{steps}", results.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert_eq!(equal, steps);
+}
+
+#[test]
+fn caching_equals_the_synthetic_recordings() {
+    for name in [
+        "default",
+        "expandable",
+        "gc_06",
+        "max_split_64",
+        "roundup_4",
+        "roundup_list",
+    ] {
+        let file = format!("synthetic/{name}.jsonl.gz");
+        assert_all_equal(&file, synthetic(&traces(&file)));
+    }
+}
+
+#[test]
+fn caching_equals_the_directed_recordings() {
+    for file in ["directed.jsonl.gz", "directed2.jsonl.gz"] {
+        assert_all_equal(file, directed(&traces(file)));
+    }
+}
+
+#[test]
+fn configurations_get_the_recorded_verdicts() {
+    let file = "config.jsonl.gz";
+    assert_all_equal(file, config(&traces(file)));
+}
+
+#[test]
+fn the_summary_table_equals_the_recorded_one() {
+    let read = |file: &str| std::fs::read_to_string(traces("summary").join(file)).unwrap();
+    let recorded: BTreeMap<String, i64> =
+        serde_json::from_str(&read("summary_stats.json")).unwrap();
+    let statistics = gpumem_test::Statistics::from_by_name(&recorded).unwrap();
+    assert_eq!(statistics.by_name(), recorded);
+    for (file, abbreviated) in [("summary.txt", false), ("summary_abbreviated.txt", true)] {
+        assert_eq!(
+            memory_summary(&statistics, 0, abbreviated),
+            read(file),
+            "{file}"
+        );
+    }
+}
