@@ -30,7 +30,10 @@ fn truncated_snapshots_say_so() {
         let error = TorchSnapshot::from_bytes("gpt", part).expect_err("truncated");
         assert!(error.is_recording());
         let text = error.to_string();
-        assert!(text.contains("the gzip stream is truncated after"), "{text}");
+        assert!(
+            text.contains("the gzip stream is truncated after"),
+            "{text}"
+        );
     }
     let whole = expanded("default/leak.pickle.gz");
     for length in (1..whole.len()).step_by(13) {
@@ -65,7 +68,10 @@ fn flipped_bits_of_a_snapshot_never_panic() {
             replay(&trace);
         }
     }
-    assert!(rewound > 0 && rewound < read, "{rewound} rewound of {read} read");
+    assert!(
+        rewound > 0 && rewound < read,
+        "{rewound} rewound of {read} read"
+    );
 }
 
 /// What the figures of a damaged trace ask for is refused or served, as those of any other.

@@ -1,0 +1,297 @@
+//! How long the caching policy takes per operation, with its statistics on.
+//!
+//! Each list of `ops/` is replayed warm: before the clock starts, and between rounds, blocks that
+//! are still held are freed, as in the measurement of the original. The first table gives medians
+//! in nanoseconds per operation; `pair` is one insert and one remove of a `BTreeMap` that holds
+//! what the list holds at that point. divan's own table of the same follows.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::time::Instant;
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use gpumem_test::{
+    Address, BlockId, CachingConfig, CachingPolicy, DeviceMemory, EventKind, EventSink, Fence,
+    MemoryInfo, MemoryLimits, Policy, Refusal, Request, StreamId,
+};
+
+const LISTS: [&str; 6] = ["edge", "gpt", "kv", "large", "mixed", "small"];
+/// Rounds before and during a measurement, as for the original.
+const ROUNDS: usize = 30;
+const TOTAL: u64 = 150_109_880_320;
+
+fn main() {
+    // Cargo passes `--bench`; listing and filtering are divan's.
+    if std::env::args().len() <= 2 {
+        print_medians();
+    }
+    divan::main();
+}
+
+#[derive(Clone, Copy)]
+enum Op {
+    Alloc { id: usize, size: u64 },
+    Free { id: usize },
+}
+
+/// The operations of a list, and one more than its largest id.
+fn read(list: &str) -> (Vec<Op>, usize) {
+    let path = format!("{}/benches/ops/{list}.txt", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let mut ids = 0;
+    let ops = text
+        .lines()
+        .map(|line| {
+            let mut words = line.split_ascii_whitespace();
+            let mut next = || words.next().unwrap_or_else(|| panic!("{path}: {line:?}"));
+            let is_alloc = next() == "a";
+            let id = next().parse().expect("an id");
+            ids = ids.max(id + 1);
+            if is_alloc {
+                Op::Alloc {
+                    id,
+                    size: next().parse().expect("a size"),
+                }
+            } else {
+                Op::Free { id }
+            }
+        })
+        .collect();
+    (ops, ids)
+}
+
+/// A device that always has memory.
+struct EndlessDevice(u64);
+
+impl DeviceMemory for EndlessDevice {
+    fn malloc(&mut self, size: u64) -> Result<Address, Refusal> {
+        self.0 += size.next_multiple_of(2 << 20);
+        Ok(Address(self.0 - size.next_multiple_of(2 << 20)))
+    }
+    fn free(&mut self, _: Address) -> Result<(), Refusal> {
+        Ok(())
+    }
+    fn reserve_range(&mut self, size: u64) -> Result<Address, Refusal> {
+        self.malloc(size)
+    }
+    fn release_range(&mut self, _: Address, _: u64) {}
+    fn map(&mut self, _: Address, _: u64, _: u64) -> Result<(), Refusal> {
+        Ok(())
+    }
+    fn unmap(&mut self, _: Address, _: u64, _: u64, _: StreamId) {}
+    fn memory_info(&self) -> MemoryInfo {
+        MemoryInfo {
+            free: TOTAL,
+            total: TOTAL,
+        }
+    }
+    fn granularity(&self) -> u64 {
+        2 << 20
+    }
+    fn record(&mut self, _: StreamId) -> Fence {
+        Fence(0)
+    }
+    fn query(&mut self, _: Fence) -> bool {
+        true
+    }
+    fn wait(&mut self, _: Fence) {}
+}
+
+/// A policy, warm after the rounds that it has seen.
+struct Replay<S> {
+    policy: CachingPolicy,
+    device: EndlessDevice,
+    sink: S,
+    ops: Vec<Op>,
+    held: Vec<BlockId>,
+}
+
+impl<S: Sink> Replay<S> {
+    fn new(list: &str, config: &str, sink: S) -> Self {
+        let (ops, ids) = read(list);
+        let (config, _) = CachingConfig::parse(config).expect("a configuration");
+        let mut replay = Self {
+            policy: CachingPolicy::new(config, MemoryLimits::device(TOTAL)),
+            device: EndlessDevice(1 << 40),
+            sink,
+            ops,
+            held: vec![BlockId::NULL; ids],
+        };
+        for _ in 0..ROUNDS {
+            replay.round();
+            replay.free_all();
+        }
+        replay
+    }
+
+    /// What is measured.
+    fn round(&mut self) {
+        for index in 0..self.ops.len() {
+            match self.ops[index] {
+                Op::Alloc { id, size } => {
+                    let request = Request::new(size, StreamId::DEFAULT);
+                    let block = self
+                        .policy
+                        .alloc(&mut self.device, &mut self.sink, request);
+                    self.held[id] = block.expect("memory").id;
+                }
+                Op::Free { id } => self.free(id),
+            }
+        }
+    }
+
+    fn free(&mut self, id: usize) {
+        let block = std::mem::replace(&mut self.held[id], BlockId::NULL);
+        self.policy
+            .free(&mut self.device, &mut self.sink, block, StreamId::DEFAULT)
+            .expect("a held block");
+    }
+
+    fn free_all(&mut self) {
+        for id in 0..self.held.len() {
+            self.free(id);
+        }
+        self.sink.rewind();
+    }
+}
+
+/// A sink that a bench can use for ever.
+trait Sink: EventSink {
+    fn rewind(&mut self);
+}
+
+impl Sink for () {
+    fn rewind(&mut self) {}
+}
+
+impl Sink for Vec<EventKind> {
+    fn rewind(&mut self) {
+        self.clear();
+    }
+}
+
+/// What the list does, done to a map.
+struct MapReplay {
+    ops: Vec<Op>,
+    sizes: Vec<u64>,
+    map: BTreeMap<(u64, u64), u64>,
+}
+
+impl MapReplay {
+    fn new(list: &str) -> Self {
+        let (ops, ids) = read(list);
+        let mut replay = Self {
+            ops,
+            sizes: vec![0; ids],
+            map: BTreeMap::new(),
+        };
+        for _ in 0..ROUNDS {
+            replay.round();
+            replay.map.clear();
+        }
+        replay
+    }
+
+    /// One insert or one remove per operation.
+    fn round(&mut self) {
+        for op in &self.ops {
+            match *op {
+                Op::Alloc { id, size } => {
+                    self.sizes[id] = size;
+                    self.map.insert((size, id as u64), size);
+                }
+                Op::Free { id } => {
+                    black_box(self.map.remove(&(self.sizes[id], id as u64)));
+                }
+            }
+        }
+    }
+}
+
+/// The median and the least over rounds of nanoseconds per operation.
+fn median<R>(
+    state: &mut R,
+    ops: usize,
+    mut round: impl FnMut(&mut R),
+    mut between: impl FnMut(&mut R),
+) -> (f64, f64) {
+    let mut times: Vec<f64> = (0..ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            round(state);
+            let time = start.elapsed().as_nanos() as f64 / ops as f64;
+            between(state);
+            time
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    (times[ROUNDS / 2], times[0])
+}
+
+fn print_medians() {
+    println!("ns per operation: median (least) of {ROUNDS} rounds, {ROUNDS} more to warm up");
+    println!(
+        "{:<6} {:>6} {:>14} {:>14} {:>14} {:>14} {:>8}",
+        "list", "ops", "caching", "recorded", "expandable", "map pair", "per pair"
+    );
+    for list in LISTS {
+        let mut plain = Replay::new(list, "", ());
+        let ops = plain.ops.len();
+        let caching = median(&mut plain, ops, Replay::round, Replay::free_all);
+        let mut recorded = Replay::new(list, "", Vec::new());
+        let recorded = median(&mut recorded, ops, Replay::round, Replay::free_all);
+        let mut expandable = Replay::new(list, "expandable_segments:True", ());
+        let expandable = median(&mut expandable, ops, Replay::round, Replay::free_all);
+        let mut map = MapReplay::new(list);
+        let clear = |replay: &mut MapReplay| replay.map.clear();
+        let half = median(&mut map, ops, MapReplay::round, clear);
+        let pair = (2.0 * half.0, 2.0 * half.1);
+        print!("{list:<6} {ops:>6}");
+        for (median, least) in [caching, recorded, expandable, pair] {
+            print!(" {median:>6.1} ({least:>5.1})");
+        }
+        println!(" {:>8.2}", caching.0 / pair.0);
+    }
+    println!();
+}
+
+/// The policy alone.
+#[divan::bench(args = LISTS)]
+fn caching(bencher: Bencher, list: &str) {
+    bench(bencher, Replay::new(list, "", ()));
+}
+
+/// The policy with every event kept.
+#[divan::bench(args = LISTS)]
+fn caching_recorded(bencher: Bencher, list: &str) {
+    bench(bencher, Replay::new(list, "", Vec::new()));
+}
+
+/// The policy with expandable segments.
+#[divan::bench(args = LISTS)]
+fn caching_expandable(bencher: Bencher, list: &str) {
+    bench(bencher, Replay::new(list, "expandable_segments:True", ()));
+}
+
+fn bench<S: Sink>(bencher: Bencher, mut replay: Replay<S>) {
+    let ops = replay.ops.len();
+    // The clock covers freeing what is left; it counts as operations.
+    let left = ops - 2 * replay.ops.iter().filter(|op| matches!(op, Op::Free { .. })).count();
+    bencher.counter(ItemsCount::new(ops + left)).bench_local(|| {
+        replay.round();
+        replay.free_all();
+    });
+}
+
+/// One insert or one remove per operation: half a pair each.
+#[divan::bench(args = LISTS)]
+fn btree_map(bencher: Bencher, list: &str) {
+    let mut replay = MapReplay::new(list);
+    bencher
+        .counter(ItemsCount::new(replay.ops.len()))
+        .bench_local(|| {
+            replay.round();
+            replay.map.clear();
+        });
+}
