@@ -22,7 +22,7 @@ struct RecordedStats {
 
 /// Replays the snapshot from its rewound start. The steps are its events, the segments and blocks
 /// at the end, and the counters of the statistics file beside it.
-pub fn run(path: &Path) -> Result<Vec<CaseResult>, String> {
+pub(crate) fn run(path: &Path) -> Result<Vec<CaseResult>, String> {
     let stats = recorded_stats(path)?;
     let snapshot = TorchSnapshot::open(path).map_err(|error| format!("{error:?}"))?;
     let comparison = compare(&snapshot, &stats, |_| true)?;

@@ -9,16 +9,16 @@ use gpumem_test::{
 };
 
 /// Bytes of the device of the recordings, of which reservations are a multiple.
-pub const DEVICE_BYTES: u64 = 150_109_880_320;
+pub(crate) const DEVICE_BYTES: u64 = 150_109_880_320;
 
 /// Recorded entries, and what has happened so far.
-pub struct Tape<'a> {
+pub(crate) struct Tape<'a> {
     entries: Vec<&'a TraceEntry>,
     happened: Vec<EventKind>,
 }
 
 impl<'a> Tape<'a> {
-    pub fn new(entries: &'a [TraceEntry]) -> Rc<RefCell<Self>> {
+    pub(crate) fn new(entries: &'a [TraceEntry]) -> Rc<RefCell<Self>> {
         let entries = entries
             .iter()
             .filter(|entry| !matches!(entry.action, Action::Snapshot | Action::UserDefined))
@@ -30,7 +30,7 @@ impl<'a> Tape<'a> {
     }
 
     /// How many entries equal what happened, how many should have, and the first that did not.
-    pub fn compare(&self) -> (usize, usize, Option<String>) {
+    pub(crate) fn compare(&self) -> (usize, usize, Option<String>) {
         let steps = self.entries.len().max(self.happened.len());
         let mut equal = 0;
         let mut first = None;
@@ -104,7 +104,7 @@ fn is_same(entry: &TraceEntry, event: &EventKind) -> bool {
 }
 
 /// Takes what happens; retries have no entry.
-pub struct Events<'a>(pub Rc<RefCell<Tape<'a>>>);
+pub(crate) struct Events<'a>(pub(crate) Rc<RefCell<Tape<'a>>>);
 
 impl EventSink for Events<'_> {
     fn record(&mut self, kind: EventKind) {
@@ -115,13 +115,13 @@ impl EventSink for Events<'_> {
 }
 
 /// Gives memory where the recording says that the device gave it, and refuses it elsewhere.
-pub struct RecordedDevice<'a> {
+pub(crate) struct RecordedDevice<'a> {
     tape: Rc<RefCell<Tape<'a>>>,
     fences: u64,
 }
 
 impl<'a> RecordedDevice<'a> {
-    pub fn new(tape: Rc<RefCell<Tape<'a>>>) -> Self {
+    pub(crate) fn new(tape: Rc<RefCell<Tape<'a>>>) -> Self {
         Self { tape, fences: 0 }
     }
 

@@ -27,7 +27,7 @@ struct Scenario {
 }
 
 /// Runs the rows of `caching`.
-pub fn run(path: &Path) -> Result<Vec<CaseResult>, String> {
+pub(crate) fn run(path: &Path) -> Result<Vec<CaseResult>, String> {
     let mut results = Vec::new();
     for (index, scenario) in read(path)?.iter().enumerate() {
         let (kind, conf) = scenario.kind_and_conf();
@@ -41,7 +41,7 @@ pub fn run(path: &Path) -> Result<Vec<CaseResult>, String> {
 }
 
 /// Names the rows of other policies.
-pub fn not_run(path: &Path) -> Result<Vec<String>, String> {
+pub(crate) fn not_run(path: &Path) -> Result<Vec<String>, String> {
     let scenarios = read(path)?;
     let others = scenarios
         .iter()

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 /// The paths of all files below a folder, relative to it and with `/` between the parts.
-pub fn files(folder: &Path) -> io::Result<Vec<String>> {
+pub(crate) fn files(folder: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     collect(folder, "", &mut found)?;
     Ok(found)
@@ -26,7 +26,7 @@ fn collect(folder: &Path, prefix: &str, found: &mut Vec<String>) -> io::Result<(
 
 /// Whether a path fits a pattern: `*` stands for any part of one name, and at the very end for any
 /// number of names.
-pub fn fits(pattern: &str, path: &str) -> bool {
+pub(crate) fn fits(pattern: &str, path: &str) -> bool {
     if let Some(folder) = pattern.strip_suffix("/*") {
         return path
             .strip_prefix(folder)

@@ -9,6 +9,8 @@ mod build;
 mod operation;
 mod pickle;
 mod rewind;
+#[cfg(test)]
+pub(crate) mod sample;
 mod text;
 mod torch_snapshot;
 
