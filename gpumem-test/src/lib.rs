@@ -35,6 +35,7 @@ mod error;
 mod event;
 mod heap_map;
 mod ids;
+mod mutant;
 
 // Where memory comes from, where a request goes, what happened.
 mod device;

@@ -54,7 +54,7 @@ impl AnyPolicy {
 ///
 /// # Errors
 /// If they do not.
-pub fn check(spec: &PolicySpec) -> Result<Vec<String>, Error> {
+pub(crate) fn check(spec: &PolicySpec) -> Result<Vec<String>, Error> {
     match spec.kind {
         PolicyKind::Driver => Ok(Vec::new()),
         PolicyKind::Caching => CachingConfig::parse(&spec.options).map(|(_, warnings)| warnings),

@@ -16,7 +16,8 @@ use crate::event::EventSink;
 use crate::heap_map::HeapMap;
 use crate::ids::{Address, BlockId, StreamId};
 
-pub use any::{AnyPolicy, check};
+pub use any::AnyPolicy;
+pub(crate) use any::check;
 pub use caching::{
     CachingConfig, CachingPolicy, MemoryLimits, PrivatePoolId, ROUNDUP_INTERVALS, memory_summary,
 };

@@ -286,16 +286,6 @@ impl Policy for CachingPolicy {
     ///
     /// # Panics
     /// If the device does not take back what it gave.
-    fn begin_capture(&mut self, pool: (u64, u64), stream: StreamId) -> Result<(), Error> {
-        self.begin_private_pool(PrivatePoolId(pool.0, pool.1), move |asking| {
-            asking == stream
-        })
-    }
-
-    fn end_capture(&mut self, pool: (u64, u64)) -> Result<(), Error> {
-        self.end_private_pool(PrivatePoolId(pool.0, pool.1))
-    }
-
     fn trim<D: DeviceMemory, S: EventSink>(&mut self, device: &mut D, events: &mut S) {
         if let Err(error) = self.release_cached(device, events) {
             panic!("trim: {error}");
