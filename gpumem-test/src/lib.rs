@@ -75,7 +75,7 @@ pub use error::{Error, OutOfMemory};
 pub use event::{Event, EventKind, EventSink, Extent, OomClass, SegmentKind};
 pub use gpu::{Buffer, Busy, Gpu, GpuBuilder, Stream};
 pub use gpumem_test_macros::gpu_mem_test;
-pub use harness::{TestResult, exit_code};
+pub use harness::{TestResult, environment, exit_code};
 pub use heap_map::{BlockState, HeapMap, SegmentState, Usage};
 pub use ids::{Address, BlockId, DeviceId, Fence, PoolId, StreamId, TextId, ThreadIndex};
 pub use ledger::{Ledger, Recording};

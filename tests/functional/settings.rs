@@ -34,3 +34,15 @@ fn wrong_variables_keep_the_tests_from_starting() {
     ];
     insta::assert_snapshot!(under(&variables, "passes"));
 }
+
+#[test]
+fn a_ledger_that_was_too_small_fails_the_test() {
+    let variables = [("GPUMEM_LEDGER_EVENTS", "4")];
+    insta::assert_snapshot!(under(&variables, "takes_too_much"));
+}
+
+#[test]
+fn a_device_takes_the_place_of_the_default() {
+    let variables = [("GPUMEM_DEVICE", "sim:rtx4090")];
+    insta::assert_snapshot!(under(&variables, "takes_too_much"));
+}

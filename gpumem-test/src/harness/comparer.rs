@@ -19,7 +19,7 @@ use crate::snapshot::Comparison;
 use super::child::words;
 use super::exit_code;
 use super::plan::{Case, Plan};
-use super::protocol::Job;
+use super::protocol::{self, Job};
 
 /// What no snapshot prints at the start of a line.
 const MARK: &str = "\u{1}gpumem compared ";
@@ -129,9 +129,7 @@ impl Process {
 
     /// What was printed, and the answer; only what was printed if the process ended.
     fn exchange(&mut self, order: &Order) -> std::io::Result<Result<(String, Answer), String>> {
-        let mut line = serde_json::to_vec(order)?;
-        line.push(b'\n');
-        self.orders.write_all(&line)?;
+        writeln!(self.orders, "{}", protocol::to_line(order))?;
         self.orders.flush()?;
         let mut printed = String::new();
         let mut line = Vec::new();
@@ -139,7 +137,7 @@ impl Process {
             let text = String::from_utf8_lossy(&line);
             if let Some((before, answer)) = text.split_once(MARK) {
                 printed.push_str(before);
-                return Ok(Ok((printed, serde_json::from_str(answer)?)));
+                return Ok(Ok((printed, protocol::from_line(answer)?)));
             }
             printed.push_str(&text);
             line.clear();
@@ -153,12 +151,11 @@ pub(super) fn serve(plan: &Plan) -> ExitCode {
     // What insta panics with is the answer.
     panic::set_hook(Box::new(|_| {}));
     for line in std::io::stdin().lock().lines() {
-        let order = line.ok().and_then(|line| serde_json::from_str(&line).ok());
-        let Some(order) = order else {
+        let order = line.and_then(|line| protocol::from_line(&line));
+        let Ok(order) = order else {
             return ExitCode::from(exit_code::NOT_STARTED);
         };
-        let answer = answer(plan, &order);
-        let answer = serde_json::to_string(&answer).unwrap_or_default();
+        let answer = protocol::to_line(&answer(plan, &order));
         let mut out = std::io::stdout().lock();
         if writeln!(out, "{MARK}{answer}")
             .and_then(|()| out.flush())

@@ -81,6 +81,14 @@ pub(super) fn same_snapshot(file: &str, first: &Case) -> Error {
     ))
 }
 
+pub(super) fn name_too_long(name: &str, most: usize) -> Error {
+    Error::configuration(format!(
+        "the file name {name} has {} bytes, more than the {most} that file systems take",
+        name.len()
+    ))
+    .with_help("shorten the test's name, its modules or the options of its policy")
+}
+
 pub(super) fn budget_above_device(
     budget: u64,
     device: &DeviceSpec,

@@ -7,6 +7,7 @@
 
 mod child;
 mod comparer;
+pub mod environment;
 pub mod exit_code;
 mod facts;
 mod isolate;

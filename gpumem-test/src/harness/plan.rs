@@ -12,6 +12,10 @@ use super::messages;
 use super::registry::{SnapshotOption, TestEntry};
 use super::settings::Settings;
 
+/// Bytes in the name of a report or a snapshot, without its endings (`.snap.new`): file systems
+/// take 255.
+const LONGEST_NAME: usize = 240;
+
 /// One test: a function under one policy with one argument.
 #[derive(Clone)]
 pub(crate) struct Case {
@@ -143,7 +147,7 @@ impl Plan {
                 loosened: loosened(entry, budget, total),
                 incomparable: entry.options.snapshot.and_then(|_| {
                     let own = own_policies.contains(policy);
-                    incomparable(entry, own, own_device.as_ref(), settings)
+                    incomparable(entry, own, own_device.as_ref(), total, settings)
                 }),
             };
             let args = entry.args.iter().map(|arg| Some(*arg));
@@ -176,12 +180,28 @@ impl Plan {
                 });
                 continue;
             }
+            let too_long = |name: &str| name.len() > LONGEST_NAME;
+            if too_long(&case.file_name()) {
+                mistakes.push(Mistake {
+                    entry: case.entry,
+                    error: messages::name_too_long(&case.file_name(), LONGEST_NAME),
+                });
+                continue;
+            }
             let Some(snapshot) = &case.snapshot else {
                 continue;
             };
             let folder = Path::new(case.entry.file).parent().unwrap_or(Path::new(""));
             let module = case.entry.module.replace("::", "__");
-            let file = folder.join(format!("snapshots/{module}__{snapshot}.snap"));
+            let name = format!("{module}__{snapshot}");
+            if too_long(&name) {
+                mistakes.push(Mistake {
+                    entry: case.entry,
+                    error: messages::name_too_long(&name, LONGEST_NAME),
+                });
+                continue;
+            }
+            let file = folder.join(format!("snapshots/{name}.snap"));
             let file = file.to_string_lossy().into_owned();
             if let Some(first) = snapshots.insert(file.clone(), case) {
                 mistakes.push(Mistake {
@@ -263,6 +283,7 @@ fn incomparable(
     entry: &TestEntry,
     own_policy: bool,
     own_device: Option<&DeviceSpec>,
+    total: u64,
     settings: &Settings,
 ) -> Option<String> {
     if !own_policy {
@@ -272,7 +293,11 @@ fn incomparable(
         return Some(messages::not_compared_under("GPUMEM_BUDGET"));
     }
     let replaced = settings.device.as_ref();
-    if own_device.is_some() && replaced.is_some() && replaced != own_device {
+    let named = own_device.is_some() && replaced.is_some() && replaced != own_device;
+    // A share is other bytes on another device.
+    let own_total = facts::total_bytes(own_device.unwrap_or(&DeviceSpec::Auto)).ok();
+    let share = matches!(entry.options.budget, Some(Budget::Share(_)));
+    if named || share && own_total != Some(total) {
         return Some(messages::not_compared_under("GPUMEM_DEVICE"));
     }
     None

@@ -97,10 +97,7 @@ impl Job {
             parent: std::process::id(),
             depth: depth + 1,
         };
-        let text = serde_json::to_string(&order).unwrap_or_else(|error| {
-            unreachable!("strings and numbers always make JSON: {error}");
-        });
-        command.env(JOB, text);
+        command.env(JOB, to_line(&order));
     }
 }
 
@@ -173,14 +170,26 @@ pub(super) enum End {
     },
 }
 
+/// `value` as JSON on one line. For types of this protocol, which always make JSON.
+pub(super) fn to_line<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value)
+        .unwrap_or_else(|error| unreachable!("strings and numbers always make JSON: {error}"))
+}
+
+/// The value of a line of JSON.
+///
+/// # Errors
+/// If the line holds another.
+pub(super) fn from_line<T: DeserializeOwned>(line: &str) -> std::io::Result<T> {
+    Ok(serde_json::from_str(line)?)
+}
+
 /// Writes `value` as JSON.
 ///
 /// # Errors
 /// If the file cannot be written.
 pub(super) fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
-    let text = serde_json::to_vec(value)
-        .map_err(|error| Error::recording("cannot make JSON").caused_by(error))?;
-    fs::write(path, text)
+    fs::write(path, to_line(value))
         .map_err(|error| Error::io(format!("cannot write {}", path.display()), error))
 }
 

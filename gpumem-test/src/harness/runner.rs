@@ -128,13 +128,12 @@ fn listed(case: &Case) -> Trial {
 
 fn trial(case: Case, arguments: &Arguments, supervisor: &Arc<Supervisor>) -> Trial {
     let name = case.name.clone();
-    if let Some(reason) = case.entry.options.ignore {
-        if !arguments.ignored && !arguments.include_ignored {
-            // A test with libtest-mimic's own flag is skipped without its reason.
-            return Trial::ignorable_test(name, move || {
-                Ok(reason.map_or_else(Completion::ignored, Completion::ignored_with))
-            });
-        }
+    let asked_for = arguments.ignored || arguments.include_ignored;
+    if let Some(reason) = case.entry.options.ignore.filter(|_| !asked_for) {
+        // A test with libtest-mimic's own flag is skipped without its reason.
+        return Trial::ignorable_test(name, move || {
+            Ok(reason.map_or_else(Completion::ignored, Completion::ignored_with))
+        });
     }
     let is_ignored = case.entry.options.ignore.is_some();
     let supervisor = Arc::clone(supervisor);

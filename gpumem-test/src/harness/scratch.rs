@@ -2,18 +2,22 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::error::Error;
 
-use super::plan::Case;
 use super::protocol::Scratch;
 
 /// What a supervisor that was killed left behind is removed after a day.
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The scratch folder of this process, removed with it.
-pub(super) struct ScratchRoot(PathBuf);
+pub(super) struct ScratchRoot {
+    folder: PathBuf,
+    /// Numbers the folders: names of tests may be longer than those of files.
+    next: AtomicU32,
+}
 
 impl ScratchRoot {
     /// Makes the folder under `gpumem`, or among the temporary files if that cannot be written.
@@ -25,7 +29,7 @@ impl ScratchRoot {
         let preferred = gpumem.join("running");
         if fs::create_dir_all(preferred.join(&name)).is_ok() {
             remove_stale(&preferred);
-            return Ok(Self(preferred.join(name)));
+            return Ok(Self::at(preferred.join(name)));
         }
         let fallback = std::env::temp_dir().join("gpumem").join("running");
         let folder = fallback.join(name);
@@ -40,15 +44,23 @@ impl ScratchRoot {
             )
         })?;
         remove_stale(&fallback);
-        Ok(Self(folder))
+        Ok(Self::at(folder))
+    }
+
+    fn at(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            next: AtomicU32::new(0),
+        }
     }
 
     /// A new folder for the files of one test, removed when dropped.
     ///
     /// # Errors
     /// If it cannot be made.
-    pub(super) fn folder(&self, case: &Case) -> Result<CaseFolder, Error> {
-        let folder = self.0.join(case.file_name());
+    pub(super) fn folder(&self) -> Result<CaseFolder, Error> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let folder = self.folder.join(number.to_string());
         fs::create_dir_all(&folder)
             .map_err(|error| Error::io(format!("cannot make {}", folder.display()), error))?;
         Ok(CaseFolder(Scratch(folder)))
@@ -57,7 +69,7 @@ impl ScratchRoot {
 
 impl Drop for ScratchRoot {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

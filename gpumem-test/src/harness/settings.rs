@@ -1,7 +1,4 @@
 //! What the environment says: the one place that reads `GPUMEM_*`.
-//!
-//! A variable goes before the attribute. An empty one counts as not set, as continuous integration
-//! often leaves them.
 
 use std::ffi::OsString;
 use std::str::FromStr;
@@ -12,6 +9,7 @@ use crate::config::{Budget, DeviceSpec, PolicySpec};
 use crate::error::Error;
 use crate::ledger::DEFAULT_CAPACITY;
 
+use super::environment;
 use super::protocol;
 
 /// What the names of all variables begin with.
@@ -23,16 +21,13 @@ const MOST_EVENTS: u64 = 1 << 32;
 /// The settings of this run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
-    /// `GPUMEM_DEVICE`: the device of every test, in place of the attribute's `device`.
+    /// Set by [`environment::DEVICE`]: the device of every test.
     pub(crate) device: Option<DeviceSpec>,
-    /// `GPUMEM_POLICY`: the policy of every test, in place of the attribute's `policy`; a list of
-    /// policies becomes this one.
+    /// Set by [`environment::POLICY`]: the policy of every test.
     pub(crate) policy: Option<PolicySpec>,
-    /// `GPUMEM_BUDGET`: the budget of every test, in place of the attribute's `budget`. A lower
-    /// one is silent, a higher one is printed with the result.
+    /// Set by [`environment::BUDGET`]: the budget of every test.
     pub(crate) budget: Option<Budget>,
-    /// `GPUMEM_LEDGER_EVENTS`: events that the ledger of one test holds (4 194 304 unless set).
-    /// Its file is sparse: 64 bytes of disk an event that happens.
+    /// Set by [`environment::LEDGER_EVENTS`]: how many events the ledger of a test holds.
     pub(crate) ledger_events: u64,
 }
 
@@ -48,14 +43,16 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The variables that mean something, and those that a later version will read.
-    const KNOWN: [&'static str; 5] = [
-        "GPUMEM_DEVICE",
-        "GPUMEM_POLICY",
-        "GPUMEM_BUDGET",
-        "GPUMEM_LEDGER_EVENTS",
-        "GPUMEM_SKIP",
+    /// The variables that mean something.
+    const KNOWN: [&'static str; 4] = [
+        environment::DEVICE,
+        environment::POLICY,
+        environment::BUDGET,
+        environment::LEDGER_EVENTS,
     ];
+
+    /// The variables that a later version will read, and which are no slips of the pen.
+    const LATER: [&'static str; 1] = ["GPUMEM_SKIP"];
 
     /// Reads the environment of this process.
     ///
@@ -93,19 +90,19 @@ impl Settings {
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
         match name {
-            "GPUMEM_DEVICE" => self.device = Some(parse(name, value)?),
-            "GPUMEM_POLICY" => self.policy = Some(parse(name, value)?),
-            "GPUMEM_BUDGET" => self.budget = Some(parse(name, value)?),
-            "GPUMEM_LEDGER_EVENTS" => self.ledger_events = events(name, value)?,
+            environment::DEVICE => self.device = Some(parse(name, value)?),
+            environment::POLICY => self.policy = Some(parse(name, value)?),
+            environment::BUDGET => self.budget = Some(parse(name, value)?),
+            environment::LEDGER_EVENTS => self.ledger_events = events(name, value)?,
             // A misspelt variable would leave a bound unset and a test passing.
-            _ if !protocol::is_ours(name) && !Self::KNOWN.contains(&name) => {
+            _ if !protocol::is_ours(name) && !Self::LATER.contains(&name) => {
                 // Without the prefix, which all have in common and would make all alike.
                 let tail = |name: &'static str| &name[PREFIX.len()..];
                 let known = Self::KNOWN.into_iter().map(tail);
                 if let Some(meant) = did_you_mean(&name[PREFIX.len()..], known) {
                     return Err(Error::configuration(format!(
                         "unknown variable `{name}`, did you mean `{PREFIX}{meant}`? (variables: {})",
-                        Self::KNOWN[..4].join(", ")
+                        Self::KNOWN.join(", ")
                     )));
                 }
             }

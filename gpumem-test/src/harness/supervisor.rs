@@ -61,7 +61,7 @@ impl Supervisor {
     }
 
     fn examine(&self, case: &Case) -> Result<Verdict, Error> {
-        let folder = self.scratch.folder(case)?;
+        let folder = self.scratch.folder()?;
         let ledger = Ledger::create(&folder.ledger(), self.settings.ledger_events)?;
         let finished = self.isolation.run(case, &folder)?;
         let left = Left {

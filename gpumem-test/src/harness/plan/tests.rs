@@ -151,7 +151,7 @@ fn every_mistake_of_every_test_is_named_with_its_place() {
         "error: test `a`: unknown policy `cachng`, did you mean `caching`?",
         "error: test `a`: policy `driver` has no options",
         "error: test `m::b`: unknown device `simm`",
-        "error: test `c`: budget 1.00 TiB is more than the 139.72 GiB of device auto",
+        "error: test `c`: budget 1.00 TiB is more than the 139.80 GiB of device auto",
         "error: test `d`: `d` is also the name of a test at tests/train.rs:7",
         "  --> tests/train.rs:7:4",
         "no test was run: 5 mistakes",
@@ -184,5 +184,32 @@ fn tests_that_would_write_the_same_file_are_named() {
         "two of its cases are called `twice::1`",
     ] {
         assert!(text.contains(part), "{part}\nin\n{text}");
+    }
+}
+
+#[test]
+fn a_name_that_no_file_can_have_is_named() {
+    let long: &'static str = "x".repeat(300).leak();
+    let text = mistakes(
+        vec![entry("crate", long, Options::DEFAULT)],
+        &Settings::default(),
+    );
+    assert!(text.contains("has 300 bytes, more than the 240"), "{text}");
+}
+
+#[test]
+fn a_share_on_another_device_is_not_compared() {
+    let share = Options {
+        budget: Some(Budget::Share(0.5)),
+        snapshot: Some(SnapshotOption { name: None }),
+        ..Options::DEFAULT
+    };
+    for (device, compared) in [("sim:h200", true), ("sim:24GiB", false)] {
+        let settings = Settings {
+            device: Some(device.parse().unwrap()),
+            ..Settings::default()
+        };
+        let cases = cases(vec![entry("crate", "test", share)], &settings);
+        assert_eq!(cases[0].incomparable.is_none(), compared, "{device}");
     }
 }

@@ -173,7 +173,10 @@ pub(in crate::report) fn help(finding: &Finding, summary: &Summary) -> Option<St
         }
         Bound::ShouldOom => "lower budget, or remove should_oom".to_owned(),
         Bound::OutOfMemory => return failed::help(finding, summary),
-        Bound::LostEvents => "split the test: a ledger holds about 4 million events".to_owned(),
+        Bound::LostEvents => {
+            "let the ledger hold more, as in GPUMEM_LEDGER_EVENTS=16000000, or split the test"
+                .to_owned()
+        }
         Bound::Budget | Bound::Misuse => return None,
     })
 }

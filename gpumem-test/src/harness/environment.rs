@@ -1,0 +1,30 @@
+//! The environment variables that the harness reads.
+//!
+//! A variable goes before the attribute, for every test of the run. One that is empty counts as
+//! not set. A wrong value, or a name that is nearly one of these, keeps all tests from starting
+//! (status [`NOT_STARTED`](crate::exit_code::NOT_STARTED)).
+//!
+//! | variable | in place of | example |
+//! |---|---|---|
+//! | [`GPUMEM_DEVICE`](DEVICE) | `device` | `sim:rtx4090` |
+//! | [`GPUMEM_POLICY`](POLICY) | `policy` | `caching:expandable_segments:True` |
+//! | [`GPUMEM_BUDGET`](BUDGET) | `budget` | `2GiB` |
+//! | [`GPUMEM_LEDGER_EVENTS`](LEDGER_EVENTS) | – | `16_000_000` |
+//!
+//! A snapshot is not compared where a variable changes what it holds: the policy, the budget, or
+//! the device of a test that names one. The result says so.
+
+/// `GPUMEM_DEVICE`: the device of every test.
+pub const DEVICE: &str = "GPUMEM_DEVICE";
+
+/// `GPUMEM_POLICY`: the policy of every test. A list of policies becomes this one; the test's name
+/// keeps its part for the policy, which is then the kind of this one.
+pub const POLICY: &str = "GPUMEM_POLICY";
+
+/// `GPUMEM_BUDGET`: the budget of every test. A lower one than the test's own is silent, a higher
+/// one is printed with the result.
+pub const BUDGET: &str = "GPUMEM_BUDGET";
+
+/// `GPUMEM_LEDGER_EVENTS`: how many events the ledger of a test holds, 4 194 304 unless set. A test
+/// that has more fails. The file is sparse: 64 bytes of disk for an event that happens.
+pub const LEDGER_EVENTS: &str = "GPUMEM_LEDGER_EVENTS";
