@@ -16,9 +16,15 @@ const COLLECT: &str = "caching:garbage_collection_threshold:0.8";
 #[track_caller]
 fn assert_peaks(gpu: &Gpu, recorded: &[(&str, u64, u64)]) {
     let policy = gpu.policy().to_string();
-    let (_, allocated, reserved) =
-        recorded.iter().find(|(name, ..)| *name == policy).expect("a row for each policy");
-    assert_eq!(gpu.max_memory_allocated().get(), *allocated, "peak allocated");
+    let (_, allocated, reserved) = recorded
+        .iter()
+        .find(|(name, ..)| *name == policy)
+        .expect("a row for each policy");
+    assert_eq!(
+        gpu.max_memory_allocated().get(),
+        *allocated,
+        "peak allocated"
+    );
     assert_eq!(gpu.max_memory_reserved().get(), *reserved, "peak reserved");
 }
 
@@ -49,10 +55,20 @@ fn hole_between_steps(gpu: &Gpu) -> Result<(Vec<Buffer<u8>>, Result<Buffer<u8>, 
 )]
 fn state_made_between_steps_takes_the_hole(gpu: &Gpu) -> TestResult {
     let (_state, temporary) = hole_between_steps(gpu)?;
-    let error = temporary.err().ok_or("the second temporary should not fit")?;
-    let facts = error.as_out_of_memory().ok_or("another error than out of memory")?;
+    let error = temporary
+        .err()
+        .ok_or("the second temporary should not fit")?;
+    let facts = error
+        .as_out_of_memory()
+        .ok_or("another error than out of memory")?;
     assert_eq!((facts.allocated, facts.reserved), (3 << 30, 5 << 30));
-    assert_peaks(gpu, &[(PLAIN, 5_368_709_120, 5_368_709_120), (COLLECT, 5_368_709_120, 5_368_709_120)]);
+    assert_peaks(
+        gpu,
+        &[
+            (PLAIN, 5_368_709_120, 5_368_709_120),
+            (COLLECT, 5_368_709_120, 5_368_709_120),
+        ],
+    );
     Ok(())
 }
 
@@ -65,7 +81,13 @@ fn state_made_between_steps_takes_the_hole(gpu: &Gpu) -> TestResult {
 fn the_hole_between_steps_closes(gpu: &Gpu) -> TestResult {
     let (_state, temporary) = hole_between_steps(gpu)?;
     drop(temporary?);
-    assert_peaks(gpu, &[(EXPANDABLE, 7_516_192_768, 7_528_775_680), (SPLIT, 7_516_192_768, 7_516_192_768)]);
+    assert_peaks(
+        gpu,
+        &[
+            (EXPANDABLE, 7_516_192_768, 7_528_775_680),
+            (SPLIT, 7_516_192_768, 7_516_192_768),
+        ],
+    );
     Ok(())
 }
 
@@ -85,7 +107,15 @@ fn a_cached_block_gives_way(gpu: &Gpu) -> TestResult {
     drop(mib(gpu, 512)?);
     let _larger = mib(gpu, 768)?;
     let same = |policy| (policy, 805_306_368, 805_306_368);
-    assert_peaks(gpu, &[same(PLAIN), (EXPANDABLE, 805_306_368, 817_889_280), same(SPLIT), same(COLLECT)]);
+    assert_peaks(
+        gpu,
+        &[
+            same(PLAIN),
+            (EXPANDABLE, 805_306_368, 817_889_280),
+            same(SPLIT),
+            same(COLLECT),
+        ],
+    );
     Ok(())
 }
 
@@ -106,7 +136,15 @@ fn three_three_six(gpu: &Gpu) -> TestResult {
     drop(mib(gpu, 6_144)?);
     let _again = mib(gpu, 6_144)?;
     let same = |policy| (policy, 9_663_676_416, 9_663_676_416);
-    assert_peaks(gpu, &[same(PLAIN), (EXPANDABLE, 9_663_676_416, 9_667_870_720), same(SPLIT), same(COLLECT)]);
+    assert_peaks(
+        gpu,
+        &[
+            same(PLAIN),
+            (EXPANDABLE, 9_663_676_416, 9_667_870_720),
+            same(SPLIT),
+            same(COLLECT),
+        ],
+    );
     Ok(())
 }
 
@@ -126,7 +164,15 @@ fn tiny_does_not_take_huge(gpu: &Gpu) -> TestResult {
     let _tiny = gpu.alloc_bytes(Bytes::kib(10))?;
     let _huge = mib(gpu, 4_096)?;
     let same = |policy| (policy, 4_294_977_536, 4_297_064_448);
-    assert_peaks(gpu, &[same(PLAIN), (EXPANDABLE, 4_294_977_536, 4_301_258_752), same(SPLIT), same(COLLECT)]);
+    assert_peaks(
+        gpu,
+        &[
+            same(PLAIN),
+            (EXPANDABLE, 4_294_977_536, 4_301_258_752),
+            same(SPLIT),
+            same(COLLECT),
+        ],
+    );
     Ok(())
 }
 
@@ -147,7 +193,15 @@ fn ascending_shapes(gpu: &Gpu) -> TestResult {
         drop(mib(gpu, size)?);
     }
     let same = |policy| (policy, 314_572_800, 2_883_584_000);
-    assert_peaks(gpu, &[same(PLAIN), (EXPANDABLE, 314_572_800, 314_572_800), same(SPLIT), same(COLLECT)]);
+    assert_peaks(
+        gpu,
+        &[
+            same(PLAIN),
+            (EXPANDABLE, 314_572_800, 314_572_800),
+            same(SPLIT),
+            same(COLLECT),
+        ],
+    );
     Ok(())
 }
 
@@ -169,7 +223,15 @@ fn growing_while_holding_the_old(gpu: &Gpu) -> TestResult {
     }
     assert_eq!(held.size(), Bytes::new(40_000_000));
     let same = |policy| (policy, 76_000_256, 222_298_112);
-    assert_peaks(gpu, &[same(PLAIN), (EXPANDABLE, 76_000_256, 125_829_120), same(SPLIT), same(COLLECT)]);
+    assert_peaks(
+        gpu,
+        &[
+            same(PLAIN),
+            (EXPANDABLE, 76_000_256, 125_829_120),
+            same(SPLIT),
+            same(COLLECT),
+        ],
+    );
     Ok(())
 }
 
@@ -189,7 +251,15 @@ fn a_shadowed_tensor_lives_on(gpu: &Gpu) -> TestResult {
     let _tensor = mib(gpu, 4_096)?;
     let _tensor = mib(gpu, 4_096)?;
     let same = |policy| (policy, 12_884_901_888, 12_884_901_888);
-    assert_peaks(gpu, &[same(PLAIN), (EXPANDABLE, 12_884_901_888, 12_897_484_800), same(SPLIT), same(COLLECT)]);
+    assert_peaks(
+        gpu,
+        &[
+            same(PLAIN),
+            (EXPANDABLE, 12_884_901_888, 12_897_484_800),
+            same(SPLIT),
+            same(COLLECT),
+        ],
+    );
     Ok(())
 }
 
@@ -214,7 +284,15 @@ fn one_stream_each(gpu: &Gpu) -> TestResult {
         drop(stream.alloc_bytes(Bytes::mib(64))?);
     }
     let same = |policy| (policy, 67_108_864, 536_870_912);
-    assert_peaks(gpu, &[same(PLAIN), (EXPANDABLE, 67_108_864, 671_088_640), same(SPLIT), same(COLLECT)]);
+    assert_peaks(
+        gpu,
+        &[
+            same(PLAIN),
+            (EXPANDABLE, 67_108_864, 671_088_640),
+            same(SPLIT),
+            same(COLLECT),
+        ],
+    );
     Ok(())
 }
 
@@ -236,12 +314,15 @@ fn activations_between_growing_temporaries(gpu: &Gpu) -> TestResult {
         activations.push(mib(gpu, 37 + 11 * (layer % 5))?);
         drop(mib(gpu, 200 + 13 * layer)?);
     }
-    assert_peaks(gpu, &[
-        (PLAIN, 1_987_051_520, 4_223_664_128),
-        (EXPANDABLE, 1_984_954_368, 1_992_294_400),
-        (SPLIT, 2_000_683_008, 4_253_024_256),
-        (COLLECT, 1_987_051_520, 3_728_736_256),
-    ]);
+    assert_peaks(
+        gpu,
+        &[
+            (PLAIN, 1_987_051_520, 4_223_664_128),
+            (EXPANDABLE, 1_984_954_368, 1_992_294_400),
+            (SPLIT, 2_000_683_008, 4_253_024_256),
+            (COLLECT, 1_987_051_520, 3_728_736_256),
+        ],
+    );
     Ok(())
 }
 

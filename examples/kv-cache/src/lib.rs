@@ -30,7 +30,12 @@ impl ConcatenatedCache {
         let layers = (0..shape.layers)
             .map(|_| stream.alloc_zeros(tokens * shape.width))
             .collect::<Result<_, _>>()?;
-        Ok(Self { stream: stream.clone(), shape, layers, tokens })
+        Ok(Self {
+            stream: stream.clone(),
+            shape,
+            layers,
+            tokens,
+        })
     }
 
     /// Appends the keys and values of one token.
@@ -70,7 +75,11 @@ impl PreallocatedCache {
         let layers = (0..shape.layers)
             .map(|_| stream.alloc_zeros(capacity * shape.width))
             .collect::<Result<_, _>>()?;
-        Ok(Self { shape, layers, tokens: 0 })
+        Ok(Self {
+            shape,
+            layers,
+            tokens: 0,
+        })
     }
 
     /// Writes the keys and values of one token, `token` of each layer.

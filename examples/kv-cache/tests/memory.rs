@@ -3,7 +3,10 @@
 use gpumem_test::prelude::*;
 use kv_cache::{ConcatenatedCache, PreallocatedCache, Shape};
 
-const SHAPE: Shape = Shape { layers: 8, width: 2 * 4_096 };
+const SHAPE: Shape = Shape {
+    layers: 8,
+    width: 2 * 4_096,
+};
 const PROMPT: usize = 512;
 const ANSWER: usize = 256;
 
@@ -49,7 +52,10 @@ fn preallocation(gpu: &Gpu) -> TestResult {
 /// How much the batch costs, one test a size.
 #[gpu_mem_test(policy = "caching", max_reserved = "900MiB", args = [1, 2, 4], snapshot)]
 fn preallocation_by_batch(gpu: &Gpu, batch: usize) -> TestResult {
-    let shape = Shape { width: SHAPE.width * batch, ..SHAPE };
+    let shape = Shape {
+        width: SHAPE.width * batch,
+        ..SHAPE
+    };
     let cache = PreallocatedCache::with_capacity(&gpu.default_stream(), shape, PROMPT)?;
     assert_eq!(cache.tokens(), 0);
     Ok(())

@@ -33,7 +33,9 @@ impl Model {
         Ok(Self {
             weights: (0..LAYERS).map(|_| zeros()).collect::<Result<_, _>>()?,
             gradients: (0..LAYERS).map(|_| zeros()).collect::<Result<_, _>>()?,
-            moments: (0..LAYERS).map(|_| Ok([zeros()?, zeros()?])).collect::<Result<_, Error>>()?,
+            moments: (0..LAYERS)
+                .map(|_| Ok([zeros()?, zeros()?]))
+                .collect::<Result<_, Error>>()?,
             stream,
         })
     }

@@ -216,21 +216,23 @@ impl<T: bytemuck::Pod> Buffer<T> {
         if self.size == 0 {
             return Ok(());
         }
-        let bytes = bytemuck::bytes_of(&value);
-        if bytes.iter().all(|byte| *byte == bytes[0]) {
-            return self.fill_bytes(bytes.first().copied().unwrap_or(0));
-        }
-        // In pieces, so that a large buffer does not need its like on the host.
-        let piece = vec![value; self.len.min(FILL_PIECE)];
+        let pattern = bytemuck::bytes_of(&value);
+        let (address, size) = (self.block.address, self.size);
         let mut heap = self.session_heap("fill a buffer")?;
-        for start in (0..self.len).step_by(FILL_PIECE) {
-            let part = &piece[..FILL_PIECE.min(self.len - start)];
-            let place = self.block.address.offset((start * size_of::<T>()) as u64);
-            heap.device_mut()
-                .write(place, bytemuck::cast_slice(part))
-                .map_err(|refusal| refusal.into_error("cuMemsetD32"))?;
-        }
-        Ok(())
+        let device = heap.device_mut();
+        let filled = if matches!(pattern.len(), 1 | 2 | 4) {
+            device.fill_pattern(address, size, pattern)
+        } else {
+            // The driver has no fill for such elements. In pieces, so that a large buffer does not
+            // need its like on the host.
+            let piece = vec![value; self.len.min(FILL_PIECE)];
+            (0..self.len).step_by(FILL_PIECE).try_for_each(|start| {
+                let part = &piece[..FILL_PIECE.min(self.len - start)];
+                let place = address.offset((start * size_of::<T>()) as u64);
+                device.write(place, bytemuck::cast_slice(part))
+            })
+        };
+        filled.map_err(|refusal| refusal.into_error("cuMemsetD32"))
     }
 
     /// Sets every byte to `byte` (`cuMemsetD8`).

@@ -369,7 +369,11 @@ mod tests {
         statistics.num_ooms = 3;
         let entries = statistics.by_name();
         assert_eq!(Statistics::from_by_name(&entries).unwrap(), statistics);
-        assert!(entries.iter().all(|(name, value)| statistics.get(name) == Some(*value)));
+        assert!(
+            entries
+                .iter()
+                .all(|(name, value)| statistics.get(name) == Some(*value))
+        );
         assert_eq!(statistics.get("allocated_bytes.all.now"), None);
         let unknown = [("allocated_bytes.all.now".to_owned(), 1)].into();
         assert!(

@@ -1,5 +1,5 @@
+use crate::heap_map::Usage;
 use crate::ids::StreamId;
-use crate::policy::Usage;
 use crate::trace::sample::{BASE, Plain, entry, frames, read, segment, small, snapshot};
 use crate::trace::{Trace, TraceOp};
 

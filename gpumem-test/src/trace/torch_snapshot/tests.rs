@@ -4,7 +4,7 @@ use flate2::{Compression, write::GzEncoder};
 
 use super::{Action, TorchSnapshot};
 use crate::error::Error;
-use crate::policy::Usage;
+use crate::heap_map::Usage;
 use crate::trace::sample::{BASE, Plain, read, segment, small, snapshot};
 
 fn error_of(bytes: &[u8]) -> Error {
