@@ -137,7 +137,7 @@ impl DeviceMemory for ScriptedDevice {
     fn map(&mut self, address: Address, size: u64, page: u64) -> Result<(), Refusal> {
         self.take(size)?;
         self.maps.pop_front();
-        if size % page != 0 {
+        if !size.is_multiple_of(page) {
             self.complaints
                 .push(format!("mapped {size} bytes in pages of {page}"));
         }

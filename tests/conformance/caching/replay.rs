@@ -118,7 +118,8 @@ impl Replay {
             .or_else(|| self.event_difference())
             .or_else(|| self.counter_difference(op))
             .or_else(|| {
-                (number % CHECKED_EVERY == 0)
+                number
+                    .is_multiple_of(CHECKED_EVERY)
                     .then(|| self.policy.check().err())
                     .flatten()
             })

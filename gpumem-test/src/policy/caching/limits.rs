@@ -34,7 +34,7 @@ impl MemoryLimits {
     /// The cap for a fraction. A fraction of 1 is no limit at all, not a limit of the total.
     fn limit(self, fraction: f64) -> Option<u64> {
         // Truncated, as a conversion in C++ is.
-        let by_fraction = (fraction < 1.0).then(|| (fraction * self.device_total as f64) as u64);
+        let by_fraction = (fraction < 1.0).then_some((fraction * self.device_total as f64) as u64);
         match (by_fraction, self.budget) {
             (Some(fraction), Some(budget)) => Some(fraction.min(budget)),
             (limit, None) | (None, limit) => limit,

@@ -189,11 +189,14 @@ fn message(facts: &OutOfMemory, free_in_private_pools: u64) -> String {
 /// A size as the original prints it: a unit starts above one of it, not at it.
 fn size(bytes: u64) -> String {
     let scaled = |unit: u64| bytes as f64 / unit as f64;
-    match bytes {
-        0..=1024 => format!("{bytes} bytes"),
-        ..=0x10_0000 => format!("{:.2} KiB", scaled(1 << 10)),
-        ..=0x4000_0000 => format!("{:.2} MiB", scaled(1 << 20)),
-        _ => format!("{:.2} GiB", scaled(1 << 30)),
+    if bytes <= 1 << 10 {
+        format!("{bytes} bytes")
+    } else if bytes <= 1 << 20 {
+        format!("{:.2} KiB", scaled(1 << 10))
+    } else if bytes <= 1 << 30 {
+        format!("{:.2} MiB", scaled(1 << 20))
+    } else {
+        format!("{:.2} GiB", scaled(1 << 30))
     }
 }
 

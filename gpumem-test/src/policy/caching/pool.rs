@@ -94,7 +94,8 @@ impl CachingPolicy {
     }
 
     /// Puts a free block with memory into its free list.
-    #[inline]
+    // PERF: a call here costs 2 ns of 40 per operation.
+    #[inline(always)]
     pub(super) fn put(&mut self, slot: Slot) {
         let block = &mut self.blocks[slot];
         block.collect_base = self.searches;

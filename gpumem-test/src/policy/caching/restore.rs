@@ -153,7 +153,7 @@ impl CachingPolicy {
         let mut at = base;
         for range in ranges.iter().filter(|range| range.size > 0) {
             let start = range.address.0;
-            let whole = (start - base) % page == 0 && range.size % page == 0;
+            let whole = (start - base).is_multiple_of(page) && range.size.is_multiple_of(page);
             if !whole || start + range.size > base.saturating_add(size) {
                 return Err(Error::recording(format!(
                     "expandable segment at {}: its {} bytes are not whole pages of {page} bytes \
@@ -238,7 +238,7 @@ fn check_segment(segment: &SegmentState, end: u64) -> Result<(), Error> {
             ));
         }
         let left = segment.address.0 + segment.size - at;
-        if block.size == 0 || block.size % MIN_BLOCK != 0 || block.size > left {
+        if block.size == 0 || !block.size.is_multiple_of(MIN_BLOCK) || block.size > left {
             return wrong(format!(
                 "the block at {} has {} bytes",
                 block.address, block.size
