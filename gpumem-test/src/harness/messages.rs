@@ -50,6 +50,10 @@ pub(super) fn warning_of_policy(entry: &TestEntry, policy: &PolicySpec, warning:
     )
 }
 
+pub(super) fn warning_of_variable(variable: &str, warning: &str) -> String {
+    format!("warning: {variable}: {warning}")
+}
+
 pub(super) fn same_name(case: &Case, first: &Case) -> Error {
     if std::ptr::eq(case.entry, first.entry) {
         return Error::configuration(format!(

@@ -123,15 +123,18 @@ impl Plan {
             None => own_policies.clone(),
         };
         for policy in &policies {
-            match check_policy(policy) {
-                Ok(warnings) => self.warnings.extend(
-                    warnings
-                        .iter()
-                        .map(|warning| messages::warning_of_policy(entry, policy, warning)),
-                ),
-                Err(error) => {
-                    mistake(error);
-                    continue;
+            // That of the environment was checked where it was read.
+            if settings.policy.is_none() {
+                match facts::check_policy(policy) {
+                    Ok(warnings) => self.warnings.extend(
+                        warnings
+                            .iter()
+                            .map(|warning| messages::warning_of_policy(entry, policy, warning)),
+                    ),
+                    Err(error) => {
+                        mistake(error);
+                        continue;
+                    }
                 }
             }
             let part = listed.then(|| policy_part(policy, &policies));
@@ -227,11 +230,6 @@ fn own_policies(entry: &TestEntry) -> (Vec<PolicySpec>, Vec<Error>) {
         }
     }
     (policies, errors)
-}
-
-/// Reads the options of a policy; the warnings of its own parser come back.
-fn check_policy(policy: &PolicySpec) -> Result<Vec<String>, Error> {
-    facts::check_policy(policy)
 }
 
 fn policy_part(policy: &PolicySpec, policies: &[PolicySpec]) -> String {

@@ -82,7 +82,7 @@ fn supervise(
         let trials = plan.cases.iter().map(listed).collect();
         return Ok(libtest_mimic::run(arguments, trials).exit_code());
     }
-    for warning in &plan.warnings {
+    for warning in settings.warnings.iter().chain(&plan.warnings) {
         eprintln!("{warning}");
     }
     let executable = std::env::current_exe()

@@ -10,6 +10,8 @@ use crate::error::Error;
 use crate::ledger::DEFAULT_CAPACITY;
 
 use super::environment;
+use super::facts;
+use super::messages;
 use super::protocol;
 
 /// What the names of all variables begin with.
@@ -29,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) budget: Option<Budget>,
     /// Set by [`environment::LEDGER_EVENTS`]: how many events the ledger of a test holds.
     pub(crate) ledger_events: u64,
+    /// What is odd in the values and yet no mistake, in sentences.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Default for Settings {
@@ -38,6 +42,7 @@ impl Default for Settings {
             policy: None,
             budget: None,
             ledger_events: DEFAULT_CAPACITY,
+            warnings: Vec::new(),
         }
     }
 }
@@ -91,7 +96,7 @@ impl Settings {
     fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
         match name {
             environment::DEVICE => self.device = Some(parse(name, value)?),
-            environment::POLICY => self.policy = Some(parse(name, value)?),
+            environment::POLICY => self.policy = Some(self.policy(name, value)?),
             environment::BUDGET => self.budget = Some(parse(name, value)?),
             environment::LEDGER_EVENTS => self.ledger_events = events(name, value)?,
             // A misspelt variable would leave a bound unset and a test passing.
@@ -110,16 +115,29 @@ impl Settings {
         }
         Ok(())
     }
+
+    /// Checked here and not for each test, of which each would say the same.
+    fn policy(&mut self, name: &str, value: &str) -> Result<PolicySpec, Error> {
+        let policy = parse(name, value)?;
+        let warnings = facts::check_policy(&policy).map_err(|error| named(name, &error))?;
+        let warnings = warnings
+            .iter()
+            .map(|text| messages::warning_of_variable(name, text));
+        self.warnings.extend(warnings);
+        Ok(policy)
+    }
+}
+
+fn named(variable: &str, error: &Error) -> Error {
+    let named = Error::configuration(format!("{variable}: {error}"));
+    match error.help() {
+        Some(help) => named.with_help(help),
+        None => named,
+    }
 }
 
 fn parse<T: FromStr<Err = Error>>(name: &str, value: &str) -> Result<T, Error> {
-    value.parse().map_err(|error: Error| {
-        let named = Error::configuration(format!("{name}: {error}"));
-        match error.help() {
-            Some(help) => named.with_help(help),
-            None => named,
-        }
-    })
+    value.parse().map_err(|error| named(name, &error))
 }
 
 fn events(name: &str, value: &str) -> Result<u64, Error> {
@@ -190,6 +208,13 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
+    }
+
+    #[test]
+    fn the_options_of_a_policy_are_read_once_for_all_tests() {
+        let text = read(&[("GPUMEM_POLICY", "caching:no_such_option:1")]).unwrap_err();
+        assert!(text.starts_with("GPUMEM_POLICY: "), "{text}");
+        assert!(text.contains("no_such_option"), "{text}");
     }
 
     #[test]
