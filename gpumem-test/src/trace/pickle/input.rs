@@ -1,6 +1,7 @@
 //! The bytes of a pickle, read in order, never past their end.
 
 use super::PickleError;
+use super::value::Span;
 
 /// The bytes of a pickle and how far they were read.
 pub(super) struct Input<'a> {
@@ -31,6 +32,16 @@ impl<'a> Input<'a> {
         let rest = &self.bytes[self.at..];
         self.at += length as usize;
         Ok(&rest[..length as usize])
+    }
+
+    /// The place of the next `length` bytes, which are passed over.
+    pub(super) fn span(&mut self, length: u64) -> Result<Span, PickleError> {
+        let start = self.at as u32;
+        self.take(length)?;
+        Ok(Span {
+            start,
+            length: length as u32,
+        })
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], PickleError> {

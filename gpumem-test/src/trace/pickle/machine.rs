@@ -23,8 +23,8 @@ const BYTES_A_KEPT_VALUE: usize = 4;
 pub(super) struct Machine<'a> {
     input: Input<'a>,
     arena: Arena<'a>,
-    memo: Memo<'a>,
-    stack: Vec<Value<'a>>,
+    memo: Memo,
+    stack: Vec<Value>,
     /// Heights of the stack at the marks set.
     marks: Vec<usize>,
     /// Offset of the operation under way.
@@ -39,7 +39,7 @@ impl<'a> Machine<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self {
             input: Input::new(bytes),
-            arena: Arena::default(),
+            arena: Arena::new(bytes),
             memo: Memo::default(),
             stack: Vec::new(),
             marks: Vec::new(),
@@ -48,7 +48,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    pub(super) fn run(mut self) -> Step<(Value<'a>, Arena<'a>)> {
+    pub(super) fn run(mut self) -> Step<(Value, Arena<'a>)> {
         loop {
             self.at = self.input.at();
             let opcode = self.input.byte()?;
@@ -91,7 +91,11 @@ impl<'a> Machine<'a> {
                 self.input.has(length)
             }
             b'0' => self.discard(),
-            b'1' => self.take_marked().map(drop),
+            b'1' => {
+                let height = self.unmark()?;
+                self.stack.truncate(height);
+                Ok(())
+            }
             b'2' => {
                 let value = self.top()?;
                 self.push(value)
@@ -130,7 +134,7 @@ impl<'a> Machine<'a> {
     }
 
     /// The value of an operation that makes one that holds no others; `None` for another operation.
-    fn scalar(&mut self, opcode: u8) -> Step<Option<Value<'a>>> {
+    fn scalar(&mut self, opcode: u8) -> Step<Option<Value>> {
         let input = &mut self.input;
         Ok(Some(match opcode {
             b'K' => Value::Int(input.byte()?.into()),
@@ -165,15 +169,15 @@ impl<'a> Machine<'a> {
             0x89 => Value::Bool(false),
             0x8c | b'U' => {
                 let length = input.byte()?;
-                Value::Str(input.take(length.into())?)
+                Value::Str(input.span(length.into())?)
             }
             b'X' | b'T' => {
                 let length = input.u32()?;
-                Value::Str(input.take(length.into())?)
+                Value::Str(input.span(length.into())?)
             }
             0x8d => {
                 let length = input.u64()?;
-                Value::Str(input.take(length)?)
+                Value::Str(input.span(length)?)
             }
             b'V' => {
                 let text = text::raw_unicode_escape(input.line()?);
@@ -187,55 +191,51 @@ impl<'a> Machine<'a> {
             }
             b'C' => {
                 let length = input.byte()?;
-                Value::Bytes(input.take(length.into())?)
+                Value::Bytes(input.span(length.into())?)
             }
             b'B' => {
                 let length = input.u32()?;
-                Value::Bytes(input.take(length.into())?)
+                Value::Bytes(input.span(length.into())?)
             }
             0x8e | 0x96 => {
                 let length = input.u64()?;
-                Value::Bytes(input.take(length)?)
+                Value::Bytes(input.span(length)?)
             }
             _ => return Ok(None),
         }))
     }
 
+    /// Makes a container of what the stack has for it.
     fn container(&mut self, opcode: u8) -> Step {
         self.spend()?;
-        let value = match opcode {
-            b']' => Value::List(self.arena.add(Vec::new())),
-            b')' => Value::Tuple(self.arena.add(Vec::new())),
-            b'}' => Value::Dict(self.arena.add(Vec::new())),
-            b'l' => {
-                let items = self.take_marked()?;
-                Value::List(self.arena.add(items))
-            }
-            b't' => {
-                let items = self.take_marked()?;
-                Value::Tuple(self.arena.add(items))
-            }
-            b'd' => {
-                let items = self.take_marked()?;
-                self.check_pairs(&items)?;
-                Value::Dict(self.arena.add(items))
-            }
+        let height = match opcode {
+            b']' | b')' | b'}' => self.stack.len(),
+            b'l' | b't' | b'd' => self.unmark()?,
             // TUPLE1 to TUPLE3.
-            _ => {
-                let length = usize::from(opcode - 0x84);
-                let items = self.take_above(self.stack.len().wrapping_sub(length))?;
-                Value::Tuple(self.arena.add(items))
-            }
+            _ => self.stack.len().wrapping_sub(usize::from(opcode - 0x84)),
         };
-        self.push(value)
+        if height < self.floor() || height > self.stack.len() {
+            return Err(self.malformed("a value is missing"));
+        }
+        let items = &self.stack[height..];
+        if opcode == b'd' {
+            self.check_pairs(items)?;
+        }
+        let container = self.arena.add(items);
+        self.stack.truncate(height);
+        self.push(match opcode {
+            b']' | b'l' => Value::List(container),
+            b'}' | b'd' => Value::Dict(container),
+            _ => Value::Tuple(container),
+        })
     }
 
     /// Appends what is above `height` to the list below it.
     fn extend_list(&mut self, height: usize) -> Step {
         match self.below(height)? {
             Value::List(list) => {
-                let items = self.stack.drain(height..);
-                self.arena.items_mut(list).extend(items);
+                self.arena.extend(list, &self.stack[height..]);
+                self.stack.truncate(height);
                 Ok(())
             }
             _ => Err(self.malformed("items for something that is no list")),
@@ -247,22 +247,22 @@ impl<'a> Machine<'a> {
         match self.below(height)? {
             Value::Dict(dict) => {
                 self.check_pairs(&self.stack[height..])?;
-                let items = self.stack.drain(height..);
-                self.arena.items_mut(dict).extend(items);
+                self.arena.extend(dict, &self.stack[height..]);
+                self.stack.truncate(height);
                 Ok(())
             }
             _ => Err(self.malformed("entries for something that is no dict")),
         }
     }
 
-    fn below(&self, height: usize) -> Step<Value<'a>> {
+    fn below(&self, height: usize) -> Step<Value> {
         if height <= self.floor() || height > self.stack.len() {
             return Err(self.malformed("a value is missing"));
         }
         Ok(self.stack[height - 1])
     }
 
-    fn check_pairs(&self, items: &[Value<'a>]) -> Step {
+    fn check_pairs(&self, items: &[Value]) -> Step {
         if items.len().is_multiple_of(2) {
             Ok(())
         } else {
@@ -307,7 +307,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn push(&mut self, value: Value<'a>) -> Step {
+    fn push(&mut self, value: Value) -> Step {
         if self.stack.len() == STACK_LIMIT {
             return Err(self.malformed("more than 1048576 values at once"));
         }
@@ -320,14 +320,14 @@ impl<'a> Machine<'a> {
         self.marks.last().copied().unwrap_or(0)
     }
 
-    fn top(&self) -> Step<Value<'a>> {
+    fn top(&self) -> Step<Value> {
         match self.stack.last() {
             Some(value) if self.stack.len() > self.floor() => Ok(*value),
             _ => Err(self.malformed("a value is missing")),
         }
     }
 
-    fn pop(&mut self) -> Step<Value<'a>> {
+    fn pop(&mut self) -> Step<Value> {
         let value = self.top()?;
         self.stack.pop();
         Ok(value)
@@ -345,19 +345,6 @@ impl<'a> Machine<'a> {
     /// Takes the last mark, and says at which height it was set.
     fn unmark(&mut self) -> Step<usize> {
         self.marks.pop().ok_or(self.malformed("a mark is missing"))
-    }
-
-    fn take_marked(&mut self) -> Step<Vec<Value<'a>>> {
-        let height = self.unmark()?;
-        self.take_above(height)
-    }
-
-    fn take_above(&mut self, height: usize) -> Step<Vec<Value<'a>>> {
-        if height < self.floor() || height > self.stack.len() {
-            return Err(self.malformed("a value is missing"));
-        }
-        // Not `split_off`, which may keep the stack's capacity.
-        Ok(self.stack.drain(height..).collect())
     }
 
     fn malformed(&self, what: &'static str) -> PickleError {

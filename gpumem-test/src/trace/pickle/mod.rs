@@ -25,6 +25,10 @@ pub(crate) use value::{Arena, ContainerIndex, Value};
 ///
 /// # Errors
 /// Any deviation from a complete pickle of plain data, with its offset.
-pub(crate) fn read(bytes: &[u8]) -> Result<(Value<'_>, Arena<'_>), PickleError> {
+///
+/// # Panics
+/// If there are 1 GiB of `bytes` or more: places in them have 32 bits.
+pub(crate) fn read(bytes: &[u8]) -> Result<(Value, Arena<'_>), PickleError> {
+    assert!(bytes.len() < 1 << 30, "a pickle of {} bytes", bytes.len());
     machine::Machine::new(bytes).run()
 }

@@ -198,9 +198,8 @@ impl Walk<'_> {
             _ => return true,
         };
         // The request and what it gave back come from one call, so from one stack.
-        let stack = self.snapshot.frames(entry.frames);
-        let same_call = !stack.is_empty()
-            && next_request.is_some_and(|next| self.snapshot.frames(next.frames) == stack);
+        let same_call = entry.frames != FramesId::NONE
+            && next_request.is_some_and(|request| request.frames == entry.frames);
         !looking && !same_call
     }
 }

@@ -9,7 +9,7 @@ use super::{Action, Annotation, TraceEntry};
 
 impl<'a> Reader<'a> {
     /// The trace of one device.
-    pub(super) fn trace(&mut self, value: Value<'a>) -> Read<Vec<TraceEntry>> {
+    pub(super) fn trace(&mut self, value: Value) -> Read<Vec<TraceEntry>> {
         let items = self.list(value)?;
         let mut entries = Vec::new();
         for (index, &item) in items.iter().enumerate() {
@@ -18,7 +18,7 @@ impl<'a> Reader<'a> {
         Ok(entries)
     }
 
-    fn entry(&mut self, value: Value<'a>) -> Read<TraceEntry> {
+    fn entry(&mut self, value: Value) -> Read<TraceEntry> {
         self.spend()?;
         let dict = self.dict(value)?;
         let mut found = Found::default();
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn action(&self, value: Option<Value<'a>>) -> Read<Action> {
+    fn action(&self, value: Option<Value>) -> Read<Action> {
         let value = required(value, "action")?;
         let text = self
             .text(value)
@@ -103,13 +103,13 @@ impl<'a> Reader<'a> {
         self.each(root, "external_annotations", |reader, value| {
             reader.spend()?;
             let dict = reader.dict(value)?;
-            let text = |key: &str| {
-                let value = reader.required(dict, key)?;
-                reader.text(value).map_err(|problem| problem.under(key))
-            };
+            let stage = reader.required(dict, "stage")?;
             Ok(Annotation {
-                name: lossy(text("name")?),
-                begins: text("stage")? == b"START",
+                name: reader.shared_text(dict, "name")?,
+                begins: reader
+                    .text(stage)
+                    .map_err(|problem| problem.under("stage"))?
+                    == b"START",
                 time_us: count(reader.required(dict, "time_us")?)
                     .map_err(|problem| problem.under("time_us"))?,
             })
@@ -118,20 +118,20 @@ impl<'a> Reader<'a> {
 }
 
 #[derive(Default)]
-struct Found<'a> {
-    action: Option<Value<'a>>,
-    address: Option<Value<'a>>,
-    device_free: Option<Value<'a>>,
-    size: Option<Value<'a>>,
-    stream: Option<Value<'a>>,
-    time_us: Option<Value<'a>>,
-    frames: Option<Value<'a>>,
+struct Found {
+    action: Option<Value>,
+    address: Option<Value>,
+    device_free: Option<Value>,
+    size: Option<Value>,
+    stream: Option<Value>,
+    time_us: Option<Value>,
+    frames: Option<Value>,
 }
 
-fn required<'a>(value: Option<Value<'a>>, key: &str) -> Read<Value<'a>> {
+fn required(value: Option<Value>, key: &str) -> Read<Value> {
     value.ok_or_else(|| Problem::new("missing").under(key))
 }
 
-fn number(value: Option<Value<'_>>, key: &str) -> Read<u64> {
+fn number(value: Option<Value>, key: &str) -> Read<u64> {
     count(required(value, key)?).map_err(|problem| problem.under(key))
 }

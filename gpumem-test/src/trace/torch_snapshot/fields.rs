@@ -1,9 +1,16 @@
 //! Typed reading of plain values; what is wrong is said with the path of keys to it.
 
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
 use crate::error::Error;
 use crate::trace::pickle::{Arena, ContainerIndex, Value};
 
 use super::frames::{FrameTable, KnownFrames};
+
+/// The longest name or path in bytes: Linux has none that is longer.
+const LONGEST_TEXT: usize = 4096;
 
 /// A value that is not what it should be.
 pub(super) struct Problem {
@@ -54,6 +61,8 @@ pub(super) struct Reader<'a> {
     pub(super) arena: &'a Arena<'a>,
     pub(super) frames: FrameTable,
     pub(super) known_frames: KnownFrames,
+    /// Texts by their place, so that one that is repeated by reference is held once.
+    texts: FxHashMap<(u32, u32), Arc<str>>,
     /// Segments, blocks and entries that may still be read. Each takes more than a byte of the
     /// file; more can only come of a file that repeats the same one by reference.
     left: usize,
@@ -65,6 +74,7 @@ impl<'a> Reader<'a> {
             arena,
             frames: FrameTable::default(),
             known_frames: KnownFrames::default(),
+            texts: FxHashMap::default(),
             left: file_bytes,
         }
     }
@@ -77,7 +87,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    pub(super) fn dict(&self, value: Value<'a>) -> Read<ContainerIndex> {
+    pub(super) fn dict(&self, value: Value) -> Read<ContainerIndex> {
         match value {
             Value::Dict(dict) => Ok(dict),
             other => Err(expected("a dict", other)),
@@ -85,20 +95,36 @@ impl<'a> Reader<'a> {
     }
 
     /// The items of a list or tuple.
-    pub(super) fn list(&self, value: Value<'a>) -> Read<&'a [Value<'a>]> {
+    pub(super) fn list(&self, value: Value) -> Read<&'a [Value]> {
         match value {
             Value::List(list) | Value::Tuple(list) => Ok(self.arena.items(list)),
             other => Err(expected("a list", other)),
         }
     }
 
-    pub(super) fn text(&self, value: Value<'a>) -> Read<&'a [u8]> {
+    pub(super) fn text(&self, value: Value) -> Read<&'a [u8]> {
         self.arena
             .text(value)
             .ok_or_else(|| expected("a text", value))
     }
 
-    pub(super) fn required(&self, dict: ContainerIndex, key: &str) -> Read<Value<'a>> {
+    /// The text under `key`, held once however often it is repeated by reference.
+    pub(super) fn shared_text(&mut self, dict: ContainerIndex, key: &str) -> Read<Arc<str>> {
+        let value = self.required(dict, key)?;
+        let text = self.text(value).map_err(|problem| problem.under(key))?;
+        if text.len() > LONGEST_TEXT {
+            let what = format!("has {} bytes, more than {LONGEST_TEXT}", text.len());
+            return Err(Problem::new(what).under(key));
+        }
+        let place = value.text_place();
+        let shared = self
+            .texts
+            .entry(place)
+            .or_insert_with(|| String::from_utf8_lossy(text).into());
+        Ok(Arc::clone(shared))
+    }
+
+    pub(super) fn required(&self, dict: ContainerIndex, key: &str) -> Read<Value> {
         self.arena
             .get(dict, key)
             .ok_or_else(|| Problem::new("missing").under(key))
@@ -109,7 +135,7 @@ impl<'a> Reader<'a> {
         &mut self,
         dict: ContainerIndex,
         key: &str,
-        mut read: impl FnMut(&mut Self, Value<'a>) -> Read<T>,
+        mut read: impl FnMut(&mut Self, Value) -> Read<T>,
     ) -> Read<Vec<T>> {
         let value = self.required(dict, key)?;
         let items = self.list(value).map_err(|problem| problem.under(key))?;
@@ -121,12 +147,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-pub(super) fn expected(what: &str, found: Value<'_>) -> Problem {
+pub(super) fn expected(what: &str, found: Value) -> Problem {
     Problem::new(format!("expected {what}, found {}", found.type_name()))
 }
 
 /// A number that is not negative.
-pub(super) fn count(value: Value<'_>) -> Read<u64> {
+pub(super) fn count(value: Value) -> Read<u64> {
     match value {
         Value::Int(number) => u64::try_from(number)
             .map_err(|_| Problem::new(format!("expected a number of at least 0, found {number}"))),
@@ -139,14 +165,14 @@ pub(super) fn count(value: Value<'_>) -> Read<u64> {
 }
 
 /// A handle: 64 bits, which Python may show as a negative number.
-pub(super) fn handle(value: Value<'_>) -> Read<u64> {
+pub(super) fn handle(value: Value) -> Read<u64> {
     match value {
         Value::Int(number) => Ok(number as u64),
         other => count(other),
     }
 }
 
-pub(super) fn flag(value: Value<'_>) -> Read<bool> {
+pub(super) fn flag(value: Value) -> Read<bool> {
     match value {
         Value::Bool(flag) => Ok(flag),
         other => Err(expected("True or False", other)),

@@ -9,7 +9,7 @@ use crate::bytes::Bytes;
 use crate::error::Error;
 use crate::trace::pickle::PickleError;
 
-/// The most that a compressed snapshot may expand to: some ten million events.
+/// The most bytes that a snapshot may have, expanded: some five million events.
 const EXPANDED_LIMIT: u64 = 512 << 20;
 
 const GZIP: &[u8] = b"\x1f\x8b";
@@ -20,6 +20,9 @@ const RECORD_ANEW: &str = "make one with `torch.cuda.memory._record_memory_histo
 /// The bytes of a file, expanded where they are compressed.
 pub(super) fn expand<'a>(name: &str, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, Error> {
     if !bytes.starts_with(GZIP) {
+        if bytes.len() as u64 > EXPANDED_LIMIT {
+            return Err(too_large(name));
+        }
         return Ok(Cow::Borrowed(bytes));
     }
     let mut expanded = Vec::new();
@@ -39,13 +42,17 @@ pub(super) fn expand<'a>(name: &str, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, E
         .caused_by(error));
     }
     if expanded.len() as u64 > EXPANDED_LIMIT {
-        return Err(Error::recording(format!(
-            "cannot read snapshot {name}: it expands to more than {}",
-            Bytes::new(EXPANDED_LIMIT)
-        ))
-        .with_help("record fewer events: `_record_memory_history(max_entries=100_000)`"));
+        return Err(too_large(name));
     }
     Ok(Cow::Owned(expanded))
+}
+
+fn too_large(name: &str) -> Error {
+    Error::recording(format!(
+        "cannot read snapshot {name}: it has more than {}",
+        Bytes::new(EXPANDED_LIMIT)
+    ))
+    .with_help("record fewer events: `_record_memory_history(max_entries=100_000)`")
 }
 
 /// The error for bytes that are no pickle of plain data.

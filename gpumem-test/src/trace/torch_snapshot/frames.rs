@@ -1,12 +1,15 @@
 //! Python stacks, each held once.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use crate::trace::pickle::{ContainerIndex, Value};
 
-use super::fields::{Problem, Read, Reader, count, lossy};
+use super::fields::{Problem, Read, Reader, count};
 
-/// Names a Python stack of a snapshot.
+/// Names a Python stack of a snapshot. Equal stacks have equal names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FramesId(pub(crate) u32);
 
@@ -16,52 +19,15 @@ impl FramesId {
 }
 
 /// One frame of a stack.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Frame {
     /// The function.
-    pub name: String,
+    pub name: Arc<str>,
     /// The file, as Python knew it.
-    pub filename: String,
+    pub filename: Arc<str>,
     /// The line, from 1.
     pub line: u64,
-}
-
-/// All stacks of a snapshot.
-#[derive(Clone, Debug)]
-pub(super) struct FrameTable {
-    lists: Vec<Vec<Frame>>,
-}
-
-/// Stacks already read, by their list in the pickle: PyTorch shares one list among the entries of
-/// one stack, and pickle keeps that.
-pub(super) type KnownFrames = FxHashMap<ContainerIndex, FramesId>;
-
-impl Default for FrameTable {
-    fn default() -> Self {
-        Self {
-            lists: vec![Vec::new()],
-        }
-    }
-}
-
-impl FrameTable {
-    pub(super) fn frames(&self, id: FramesId) -> &[Frame] {
-        self.lists.get(id.0 as usize).map_or(&[], Vec::as_slice)
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.lists.len()
-    }
-
-    pub(super) fn site(&self, id: FramesId) -> Option<String> {
-        let frames = self.frames(id);
-        let frame = frames
-            .iter()
-            .find(|frame| frame.is_of_the_program())
-            .or(frames.first())?;
-        Some(format!("{}:{}", frame.filename, frame.line))
-    }
 }
 
 impl Frame {
@@ -72,43 +38,108 @@ impl Frame {
     }
 }
 
+/// All stacks of a snapshot. Many entries share a stack, and many stacks a frame.
+#[derive(Clone, Debug)]
+pub(super) struct FrameTable {
+    frames: Vec<Frame>,
+    /// The frames of each stack, as a range of `links`.
+    stacks: Vec<Range<u32>>,
+    /// Indices of frames.
+    links: Vec<u32>,
+}
+
+impl Default for FrameTable {
+    fn default() -> Self {
+        let nothing = 0..0;
+        Self {
+            frames: Vec::new(),
+            stacks: vec![nothing],
+            links: Vec::new(),
+        }
+    }
+}
+
+impl FrameTable {
+    pub(super) fn frames(&self, id: FramesId) -> impl Iterator<Item = &Frame> {
+        let stack = self.stacks.get(id.0 as usize).cloned().unwrap_or(0..0);
+        let links = &self.links[stack.start as usize..stack.end as usize];
+        links.iter().map(|&frame| &self.frames[frame as usize])
+    }
+
+    /// How many stacks there are.
+    pub(super) fn len(&self) -> usize {
+        self.stacks.len()
+    }
+
+    pub(super) fn site(&self, id: FramesId) -> Option<String> {
+        let frame = self
+            .frames(id)
+            .find(|frame| frame.is_of_the_program())
+            .or(self.frames(id).next())?;
+        Some(format!("{}:{}", frame.filename, frame.line))
+    }
+
+    fn add_stack(&mut self, links: &[u32]) -> FramesId {
+        let start = self.links.len() as u32;
+        self.links.extend_from_slice(links);
+        self.stacks.push(start..self.links.len() as u32);
+        FramesId(self.stacks.len() as u32 - 1)
+    }
+}
+
+/// What was read already.
+#[derive(Default)]
+pub(super) struct KnownFrames {
+    /// Frames by their dict in the pickle: PyTorch makes one dict for all occurrences of a frame.
+    by_dict: FxHashMap<ContainerIndex, u32>,
+    frames: FxHashMap<Frame, u32>,
+    stacks: FxHashMap<Box<[u32]>, FramesId>,
+    /// The stack being read.
+    stack: Vec<u32>,
+}
+
 impl<'a> Reader<'a> {
-    /// The stack under `frames`, if the dict has one.
-    pub(super) fn frames(&mut self, value: Value<'a>) -> Read<FramesId> {
-        let (Value::List(list) | Value::Tuple(list)) = value else {
-            return self.list(value).map(|_| FramesId::NONE);
-        };
-        if let Some(id) = self.known_frames.get(&list) {
+    /// Reads a stack: a list of frames.
+    pub(super) fn frames(&mut self, value: Value) -> Read<FramesId> {
+        self.known_frames.stack.clear();
+        for (index, &item) in self.list(value)?.iter().enumerate() {
+            self.spend()?;
+            let frame = self.frame(item).map_err(|problem| problem.at(index))?;
+            self.known_frames.stack.push(frame);
+        }
+        let known = &mut self.known_frames;
+        if known.stack.is_empty() {
+            return Ok(FramesId::NONE);
+        }
+        if let Some(id) = known.stacks.get(known.stack.as_slice()) {
             return Ok(*id);
         }
-        let items = self.arena.items(list);
-        let mut frames = Vec::new();
-        for (index, &item) in items.iter().enumerate() {
-            self.spend()?;
-            frames.push(self.frame(item).map_err(|problem| problem.at(index))?);
-        }
-        let id = if frames.is_empty() {
-            FramesId::NONE
-        } else {
-            self.frames.lists.push(frames);
-            FramesId(self.frames.lists.len() as u32 - 1)
-        };
-        self.known_frames.insert(list, id);
+        let id = self.frames.add_stack(&known.stack);
+        known.stacks.insert(known.stack.as_slice().into(), id);
         Ok(id)
     }
 
-    fn frame(&self, value: Value<'a>) -> Read<Frame> {
+    fn frame(&mut self, value: Value) -> Read<u32> {
         let dict = self.dict(value)?;
-        let text = |key: &str| -> Read<String> {
-            let value = self.required(dict, key)?;
-            let text = self.text(value).map_err(|problem| problem.under(key))?;
-            Ok(lossy(text))
-        };
-        Ok(Frame {
-            name: text("name")?,
-            filename: text("filename")?,
+        if let Some(index) = self.known_frames.by_dict.get(&dict) {
+            return Ok(*index);
+        }
+        let frame = Frame {
+            name: self.shared_text(dict, "name")?,
+            filename: self.shared_text(dict, "filename")?,
             line: count(self.required(dict, "line")?)
                 .map_err(|problem: Problem| problem.under("line"))?,
-        })
+        };
+        let next = self.frames.frames.len() as u32;
+        let index = *self
+            .known_frames
+            .frames
+            .entry(frame)
+            .or_insert_with_key(|frame| {
+                self.frames.frames.push(frame.clone());
+                next
+            });
+        self.known_frames.by_dict.insert(dict, index);
+        Ok(index)
     }
 }

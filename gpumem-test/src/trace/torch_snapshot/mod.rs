@@ -16,6 +16,7 @@ mod settings;
 mod tests;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::heap_map::Usage;
@@ -132,7 +133,7 @@ pub enum Action {
 #[non_exhaustive]
 pub struct Annotation {
     /// Its name.
-    pub name: String,
+    pub name: Arc<str>,
     /// Whether it begins here.
     pub begins: bool,
     /// When, in microseconds.
@@ -167,7 +168,7 @@ impl TorchSnapshot {
     }
 
     /// The Python stack with this id, innermost frame first.
-    pub fn frames(&self, id: FramesId) -> &[Frame] {
+    pub fn frames(&self, id: FramesId) -> impl Iterator<Item = &Frame> {
         self.frames.frames(id)
     }
 

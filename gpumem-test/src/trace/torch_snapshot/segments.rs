@@ -10,7 +10,7 @@ use super::{SnapshotBlock, SnapshotSegment, TorchSnapshot};
 
 impl<'a> Reader<'a> {
     /// Reads the whole snapshot.
-    pub(super) fn snapshot(mut self, value: Value<'a>, name: &str) -> Read<TorchSnapshot> {
+    pub(super) fn snapshot(mut self, value: Value, name: &str) -> Read<TorchSnapshot> {
         let root = self.dict(value).map_err(|_| {
             Problem::new(format!(
                 "it is a pickle of a {}, not of a snapshot",
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn segment(&mut self, value: Value<'a>) -> Read<SnapshotSegment> {
+    fn segment(&mut self, value: Value) -> Read<SnapshotSegment> {
         self.spend()?;
         let dict = self.dict(value)?;
         let number = |key: &str| -> Read<u64> {
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn block(&mut self, value: Value<'a>) -> Read<SnapshotBlock> {
+    fn block(&mut self, value: Value) -> Read<SnapshotBlock> {
         self.spend()?;
         let dict = self.dict(value)?;
         let number = |key: &str| -> Read<u64> {
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn pair(&self, value: Value<'a>) -> Read<(u64, u64)> {
+    fn pair(&self, value: Value) -> Read<(u64, u64)> {
         match *self.list(value)? {
             [first, second] => Ok((count(first)?, count(second)?)),
             _ => Err(expected("two numbers", value)),
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-pub(super) fn device(value: Value<'_>) -> Read<u32> {
+pub(super) fn device(value: Value) -> Read<u32> {
     u32::try_from(count(value)?).map_err(|_| Problem::new("no number of a device"))
 }
 

@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
         Ok(settings)
     }
 
-    fn divisions(&self, value: Value<'a>) -> Read<[u64; 16]> {
+    fn divisions(&self, value: Value) -> Read<[u64; 16]> {
         let dict = self.dict(value)?;
         let mut divisions = [0; 16];
         for (key, value) in self.arena.entries(dict) {

@@ -38,7 +38,7 @@ fn a_snapshot_is_read_with_its_blocks_entries_and_stacks() {
         (entries[1].address, entries[1].size, entries[1].time_us),
         (BASE as u64, 700, 5)
     );
-    assert_eq!(snapshot.frames(entries[1].frames).len(), 2);
+    assert_eq!(snapshot.frames(entries[1].frames).count(), 2);
     assert_eq!(
         snapshot.site(entries[1].frames).as_deref(),
         Some("model.py:1")
