@@ -13,7 +13,7 @@ use super::{Block, HeapMap, Policy, Request, Statistics};
 /// One of the policies.
 pub enum AnyPolicy {
     /// `driver`.
-    Driver(DriverPolicy),
+    Driver(Box<DriverPolicy>),
     /// `caching`.
     Caching(Box<CachingPolicy>),
 }
@@ -35,7 +35,7 @@ impl AnyPolicy {
     /// If the options do not parse.
     pub fn new(spec: &PolicySpec, total: u64, budget: Option<u64>) -> Result<Self, Error> {
         Ok(match spec.kind {
-            PolicyKind::Driver => Self::Driver(DriverPolicy::new()),
+            PolicyKind::Driver => Self::Driver(Box::default()),
             PolicyKind::Caching => {
                 let (config, _) = CachingConfig::parse(&spec.options)?;
                 Self::Caching(Box::new(CachingPolicy::new(

@@ -2,8 +2,9 @@
 
 use super::random::Churn;
 use super::{Bed, CachingConfig, CachingPolicy, GIB, MIB, MemoryLimits};
+use crate::heap_map::{BlockState, HeapMap, SegmentState, Usage};
 use crate::ids::{Address, StreamId};
-use crate::policy::{BlockState, HeapMap, Policy, SegmentState, Usage};
+use crate::policy::Policy;
 
 fn restored(heap: &HeapMap) -> Result<CachingPolicy, String> {
     CachingPolicy::restore(CachingConfig::default(), MemoryLimits::device(GIB), heap)

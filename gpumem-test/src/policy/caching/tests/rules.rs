@@ -1,8 +1,9 @@
 //! Where requests go.
 
 use super::{Bed, GIB, MIB};
+use crate::heap_map::Usage;
 use crate::ids::BlockId;
-use crate::policy::{Block, Policy, Usage};
+use crate::policy::{Block, Policy};
 
 #[test]
 fn a_freed_block_is_reused_on_its_own_stream_only() {
