@@ -18,14 +18,14 @@ const DIRECTIONS: [(&str, &[&str]); 12] = [
     ("ledger", &[]),
     ("policy", &["device"]),
     ("trace", &[]),
+    ("summary", &["ledger"]),
+    ("heap", &["device", "policy", "ledger"]),
+    ("replay", &["device", "policy", "ledger", "trace"]),
     // A handle plays traces; a replay knows no handle.
     (
         "gpu",
         &["heap", "device", "policy", "ledger", "replay", "trace"],
     ),
-    ("heap", &["device", "policy", "ledger"]),
-    ("gpu", &["heap", "device", "policy", "ledger", "trace"]),
-    ("replay", &["heap", "device", "policy", "ledger", "trace"]),
     ("check", &["summary"]),
     ("snapshot", &["summary"]),
     ("report", &["summary", "check"]),
