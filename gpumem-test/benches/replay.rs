@@ -131,9 +131,7 @@ impl<S: Sink> Replay<S> {
             match self.ops[index] {
                 Op::Alloc { id, size } => {
                     let request = Request::new(size, StreamId::DEFAULT);
-                    let block = self
-                        .policy
-                        .alloc(&mut self.device, &mut self.sink, request);
+                    let block = self.policy.alloc(&mut self.device, &mut self.sink, request);
                     self.held[id] = block.expect("memory").id;
                 }
                 Op::Free { id } => self.free(id),
@@ -277,11 +275,18 @@ fn caching_expandable(bencher: Bencher, list: &str) {
 fn bench<S: Sink>(bencher: Bencher, mut replay: Replay<S>) {
     let ops = replay.ops.len();
     // The clock covers freeing what is left; it counts as operations.
-    let left = ops - 2 * replay.ops.iter().filter(|op| matches!(op, Op::Free { .. })).count();
-    bencher.counter(ItemsCount::new(ops + left)).bench_local(|| {
-        replay.round();
-        replay.free_all();
-    });
+    let left = ops
+        - 2 * replay
+            .ops
+            .iter()
+            .filter(|op| matches!(op, Op::Free { .. }))
+            .count();
+    bencher
+        .counter(ItemsCount::new(ops + left))
+        .bench_local(|| {
+            replay.round();
+            replay.free_all();
+        });
 }
 
 /// One insert or one remove per operation: half a pair each.
