@@ -13,3 +13,4 @@ mod program;
 mod project;
 mod projects;
 mod settings;
+mod training;
