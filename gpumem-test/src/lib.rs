@@ -93,3 +93,8 @@ pub use trace::{
     SnapshotSegment, StartState, TorchSnapshot, Trace, TraceBlock, TraceBuilder, TraceEntry,
     TraceOp,
 };
+
+/// The example of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -77,8 +77,7 @@ pub struct SimDevice {
 impl SimDevice {
     /// A device as it is right after its primary context was made.
     pub fn new(profile: DeviceProfile) -> Self {
-        let mut default_pool = Pool::new(profile.total, false);
-        default_pool.put_null_stream_first();
+        let default_pool = Pool::new(profile.total, false);
         Self {
             supply: Supply::new(profile.usable()),
             direct: Direct::new(DIRECT_BASE),

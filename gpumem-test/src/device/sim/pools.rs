@@ -46,13 +46,26 @@ impl SimDevice {
         Ok(())
     }
 
+    /// Gives a stream its place in a pool's order, as its first allocation there would: for a
+    /// process that begins where an earlier one is recorded to have left the default pool.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidValue`] if the pool does not exist.
+    pub fn join_pool(&mut self, pool: PoolId, stream: StreamId) -> Result<(), Refusal> {
+        let slot = self.order.slot(stream);
+        self.pool_and_supply(pool)?.0.join_order(slot);
+        Ok(())
+    }
+
     /// Sets the release threshold in bytes: what a synchronisation leaves reserved. Releases
     /// nothing by itself. Rounded down to chunks; [`u64::MAX`] keeps everything.
     ///
     /// # Errors
     /// See [`Self::trim_pool`].
     pub fn set_release_threshold(&mut self, pool: PoolId, bytes: u64) -> Result<(), Refusal> {
-        self.pool_and_supply(pool)?.0.threshold = bytes;
+        let (pool, _) = self.pool_and_supply(pool)?;
+        pool.threshold = bytes;
+        pool.threshold_is_new = pool.figures().reserved > 0;
         Ok(())
     }
 

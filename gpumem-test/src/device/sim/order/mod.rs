@@ -242,8 +242,13 @@ impl Order {
         self.wait_behind(slot, before, self.ticket);
     }
 
-    /// Marks the present end of a stream.
+    /// Marks the present end of a stream. The mark is work of its own: on the null stream it is
+    /// behind what was freed on the blocking ones.
+    ///
+    /// Source: 4 recorded cases with the null stream, a blocking one and events, driver 580.159.04
+    /// on an H200.
     pub(super) fn mark(&mut self, slot: Slot, mark: &mut Mark) {
+        self.order_work(slot);
         let stream = self.stream(slot);
         mark.seen.clear();
         mark.seen.raise_all(&stream.seen);

@@ -93,6 +93,7 @@ impl Pool {
     fn others(&self, slot: Slot) -> impl Iterator<Item = Slot> + '_ {
         self.order
             .iter()
+            .flatten()
             .copied()
             .filter(move |other| *other != slot)
     }

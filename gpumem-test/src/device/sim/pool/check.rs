@@ -54,7 +54,7 @@ impl Pool {
         assert_eq!(counts.get(&LIVE).copied().unwrap_or(0), self.live.len());
         let common = self.backed.len() + self.unbacked.len();
         assert_eq!(counts.get(&COMMON).copied().unwrap_or(0), common);
-        for &slot in &self.order {
+        for &slot in self.order.iter().flatten() {
             let list = &self.lists[slot as usize];
             assert_eq!(counts.get(&slot).copied().unwrap_or(0), list.index.len());
             let (mut id, mut newer, mut length) = (list.newest, u64::MAX, 0);

@@ -22,7 +22,7 @@ use self::chunks::Chunks;
 use self::list::StreamList;
 use super::UNIT;
 use super::free_list::{Entry, FreeIndex};
-use super::order::{NULL_SLOT, Slot};
+use super::order::Slot;
 use super::supply::Supply;
 use super::tiling::{NIL, NodeId, Tiling};
 use crate::device::BackingChange;
@@ -80,6 +80,8 @@ pub(super) struct Pool {
     /// Chunks that the pool may have at most.
     limit: u64,
     pub(super) threshold: u64,
+    /// Whether no synchronisation has come since the threshold was set.
+    pub(super) threshold_is_new: bool,
     pub(super) reuse: ReusePolicy,
     tiling: Tiling,
     /// Blocks of the common list all of whose chunks are backed.
@@ -87,9 +89,12 @@ pub(super) struct Pool {
     /// The other blocks of the common list.
     unbacked: FreeIndex,
     entries: u64,
-    /// Lists by slot, and the slots in the order of their streams' first allocation.
+    /// Lists by slot, and the slots in the order of their streams' first allocation. The place of
+    /// a destroyed stream stays, and the next stream that joins has it.
+    ///
+    /// Source: 4 recordings of two cases on the default pool, driver 580.159.04 on an H200.
     lists: Vec<StreamList>,
-    order: Vec<Slot>,
+    order: Vec<Option<Slot>>,
     chunks: Chunks,
     live: FxHashMap<u64, NodeId>,
     figures: PoolFigures,
@@ -108,6 +113,7 @@ impl Pool {
             range_bytes,
             limit: if limited { bytes / CHUNK } else { u64::MAX },
             threshold: 0,
+            threshold_is_new: false,
             reuse: ReusePolicy::default(),
             tiling,
             backed: FreeIndex::default(),
@@ -124,15 +130,6 @@ impl Pool {
         pool.insert_common(first, false);
         pool
     }
-
-    /// Gives the null stream the first place in the order, as the device's default pool does.
-    ///
-    /// NOTE: recorded is only that it comes before streams made later once it has allocated there;
-    /// that it is first from the start agrees with every recording, and is a guess.
-    pub(super) fn put_null_stream_first(&mut self) {
-        self.join_order(NULL_SLOT);
-    }
-
     pub(super) fn figures(&self) -> PoolFigures {
         self.figures
     }
@@ -212,18 +209,23 @@ impl Pool {
         {
             debug_assert!(list.is_empty());
             *list = StreamList::default();
-            self.order.retain(|other| *other != slot);
+            let place = self.order.iter_mut().find(|place| **place == Some(slot));
+            *place.unwrap_or_else(|| unreachable!("an ordered list has a place")) = None;
         }
     }
 
-    fn join_order(&mut self, slot: Slot) {
+    /// Gives a stream its place in the order, if it has none.
+    pub(super) fn join_order(&mut self, slot: Slot) {
         let index = slot as usize;
         if index >= self.lists.len() {
             self.lists.resize_with(index + 1, StreamList::default);
         }
         if !self.lists[index].is_ordered {
             self.lists[index].is_ordered = true;
-            self.order.push(slot);
+            match self.order.iter_mut().find(|place| place.is_none()) {
+                Some(vacant) => *vacant = Some(slot),
+                None => self.order.push(Some(slot)),
+            }
         }
     }
 

@@ -79,7 +79,9 @@ impl Pool {
         let mut blocks = std::mem::take(&mut self.scratch);
         let mut settled = 0;
         for place in 0..self.order.len() {
-            let slot = self.order[place];
+            let Some(slot) = self.order[place] else {
+                continue;
+            };
             let until = until(slot);
             let mut id = self.lists[slot as usize].newest;
             if id == NIL || until == 0 {
@@ -113,7 +115,10 @@ impl Pool {
     }
 
     /// Settles what a synchronisation covers and, if there was anything, releases the whole pool
-    /// down to its threshold.
+    /// down to its threshold. The first one after the threshold was set releases in any case.
+    ///
+    /// Source of the latter: 9 of 120 recorded cases, which no rule without it reproduces; driver
+    /// 580.159.04 on an H200.
     pub(in crate::device::sim) fn synchronize(
         &mut self,
         supply: &mut Supply,
@@ -122,7 +127,9 @@ impl Pool {
         if mutant!(SyncSettlesNothing) {
             return;
         }
-        if self.settle(supply, until, None) > 0 {
+        let settled = self.settle(supply, until, None) > 0;
+        if settled || self.threshold_is_new {
+            self.threshold_is_new = false;
             self.release_down_to(supply, self.threshold / CHUNK);
         }
     }
@@ -144,7 +151,7 @@ impl Pool {
     pub(super) fn settle_completed(&mut self, supply: &mut Supply, order: &Order) {
         let mut completed = 0_u64;
         let mut many: Vec<Slot> = Vec::new();
-        for &slot in &self.order {
+        for &slot in self.order.iter().flatten() {
             let list = &self.lists[slot as usize];
             if !list.is_empty() && order.is_finished(slot, list.latest_free) {
                 match slot {
@@ -221,6 +228,7 @@ impl Pool {
         let units: u64 = self
             .order
             .iter()
+            .flatten()
             .flat_map(|slot| self.lists[*slot as usize].index.iter())
             .map(|entry| entry.length)
             .sum();
