@@ -116,11 +116,16 @@ impl Plan {
             return mistake(error);
         }
         // A list stays a list of one under `GPUMEM_POLICY`: the part of the name that filters and
-        // snapshots go by is then that of the policy in force.
+        // snapshots go by is then that of the policy in force, which is called as in the list if
+        // it stands there.
         let listed = own_policies.len() > 1;
         let policies = match &settings.policy {
             Some(policy) => vec![policy.clone()],
             None => own_policies.clone(),
+        };
+        let named_among = match policies.iter().all(|policy| own_policies.contains(policy)) {
+            true => &own_policies,
+            false => &policies,
         };
         for policy in &policies {
             // That of the environment was checked where it was read.
@@ -137,7 +142,7 @@ impl Plan {
                     }
                 }
             }
-            let part = listed.then(|| policy_part(policy, &policies));
+            let part = listed.then(|| policy_part(policy, named_among));
             let case = Case {
                 entry,
                 name: String::new(),

@@ -213,3 +213,16 @@ fn a_share_on_another_device_is_not_compared() {
         assert_eq!(cases[0].incomparable.is_none(), compared, "{device}");
     }
 }
+
+#[test]
+fn a_policy_of_the_environment_that_stands_in_the_list_is_called_as_there() {
+    let settings = Settings {
+        policy: Some("pytorch:expandable_segments:True".parse().unwrap()),
+        ..Settings::default()
+    };
+    let cases = cases(vec![entry("memory", "fits", POLICIES)], &settings);
+    assert_eq!(names(&cases), ["fits::caching-expandable_segments=True"]);
+    let snapshot = cases[0].snapshot.as_deref();
+    assert_eq!(snapshot, Some("fits__caching-expandable_segments=True"));
+    assert_eq!(cases[0].incomparable, None);
+}
