@@ -21,6 +21,7 @@ pub fn finish<T: Outcome>(outcome: T) -> Result<(), String> {
 /// Always, with what to write in Cargo.toml.
 pub fn harness_forgotten(crate_name: &'static str, file: &'static str) -> ! {
     let program = Program {
+        package: "",
         crate_name,
         file,
         target_tmpdir: None,

@@ -95,7 +95,7 @@ fn supervise(
     let gpumem = program.gpumem_folder(&executable);
     let supervisor = Arc::new(Supervisor {
         scratch: ScratchRoot::create(&gpumem)?,
-        reports: gpumem.join(program.crate_name),
+        reports: program.reports(&gpumem),
         comparer: Comparer::new(executable.clone()),
         isolation: Isolation {
             executable,
