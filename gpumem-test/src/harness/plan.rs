@@ -101,20 +101,6 @@ impl Plan {
         let mut mistake = |error| mistakes.push(Mistake { entry, error });
         let (own_policies, wrong) = own_policies(entry);
         wrong.into_iter().for_each(&mut mistake);
-        let own_device = match entry.options.device.map(str::parse).transpose() {
-            Ok(device) => device,
-            Err(error) => return mistake(error),
-        };
-        let device = settings.device.clone().or(own_device.clone());
-        let device = device.unwrap_or_default();
-        let budget = settings.budget.or(entry.options.budget);
-        let total = match facts::total_bytes(&device) {
-            Ok(total) => total,
-            Err(error) => return mistake(error),
-        };
-        if let Err(error) = check_budget(budget, &device, total, settings) {
-            return mistake(error);
-        }
         // A list stays a list of one under `GPUMEM_POLICY`: the part of the name that filters and
         // snapshots go by is then that of the policy in force, which is called as in the list if
         // it stands there.
@@ -127,6 +113,7 @@ impl Plan {
             true => &own_policies,
             false => &policies,
         };
+        let mut sound = Vec::new();
         for policy in &policies {
             // That of the environment was checked where it was read.
             if settings.policy.is_none() {
@@ -142,6 +129,23 @@ impl Plan {
                     }
                 }
             }
+            sound.push(policy);
+        }
+        let own_device = match entry.options.device.map(str::parse).transpose() {
+            Ok(device) => device,
+            Err(error) => return mistake(error),
+        };
+        let device = settings.device.clone().or(own_device.clone());
+        let device = device.unwrap_or_default();
+        let budget = settings.budget.or(entry.options.budget);
+        let total = match facts::total_bytes(&device) {
+            Ok(total) => total,
+            Err(error) => return mistake(error),
+        };
+        if let Err(error) = check_budget(budget, &device, total, settings) {
+            return mistake(error);
+        }
+        for policy in sound {
             let part = listed.then(|| policy_part(policy, named_among));
             let case = Case {
                 entry,

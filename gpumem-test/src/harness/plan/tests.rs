@@ -226,3 +226,16 @@ fn a_policy_of_the_environment_that_stands_in_the_list_is_called_as_there() {
     assert_eq!(snapshot, Some("fits__caching-expandable_segments=True"));
     assert_eq!(cases[0].incomparable, None);
 }
+
+#[test]
+fn a_wrong_device_does_not_hide_a_wrong_policy() {
+    let options = Options {
+        policies: &["caching:no_such_option:1"],
+        device: Some("sim:t5"),
+        ..Options::DEFAULT
+    };
+    let text = mistakes(vec![entry("memory", "fits", options)], &Settings::default());
+    for part in ["no_such_option", "`t5`", "2 mistakes"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}

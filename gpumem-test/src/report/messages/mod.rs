@@ -75,7 +75,7 @@ fn event(moment: &Moment, summary: &Summary) -> String {
         .iter()
         .any(|device| device.windows.len() > 1);
     match moment.after.as_deref() {
-        Some(name) => format!("{event}, after checkpoint \"{name}\""),
+        Some(name) => format!("{event}, after checkpoint {name:?}"),
         None if checkpoints => format!("{event}, before the first checkpoint"),
         None => event,
     }
