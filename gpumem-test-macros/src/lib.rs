@@ -79,7 +79,7 @@ use signature::Function;
 /// A test is called `module::function[::policy][::argument]`. The argument's part is the text of a
 /// string or a character, else the tokens of the value; what is not a letter, a digit, `_`, `.` or
 /// `-` in ASCII becomes `-`, several in a row one, none at the ends (`Mode::Fast` is `Mode-Fast`,
-/// `""` is `empty`). Two values of one name are an error. A function called `r#try` is named `try`.
+/// `""` is `empty`, `"ü"`, of which nothing is left, is `-`). Two values of one name are an error. A function called `r#try` is named `try`.
 ///
 /// # Errors
 /// Values are checked when the test is compiled, policy and device strings when the harness
@@ -93,6 +93,7 @@ use signature::Function;
 /// - The generated code says `::gpumem_test`: the dependency must have that name.
 /// - Write `#[gpu_mem_test]` above other attributes. A `#[test]` above it is not seen: the compiler
 ///   removes such a function, unread, from a target with `harness = false`.
+/// - A plain `#[test]` in the same target is not run: `harness = false` has the compiler drop it.
 /// - A value of `args` is an expression: it is evaluated in the test's own process, each time the
 ///   body runs.
 #[proc_macro_attribute]

@@ -3,7 +3,8 @@
 /// The `main` function of a test target with `#[gpu_mem_test]` functions.
 ///
 /// The target needs `harness = false` in Cargo.toml. Where that is forgotten, a test fails and says
-/// so, instead of no test passing.
+/// so, instead of no test passing. The reverse goes unseen: a plain `#[test]` in a target with
+/// `harness = false` is dropped by the compiler and never runs, so keep those in another target.
 ///
 /// ```no_run
 /// gpumem_test::main!();
@@ -13,6 +14,7 @@ macro_rules! main {
     () => {
         fn main() -> ::std::process::ExitCode {
             $crate::__private::main($crate::__private::Program {
+                package: ::std::env!("CARGO_PKG_NAME"),
                 crate_name: ::std::env!("CARGO_CRATE_NAME"),
                 file: ::std::file!(),
                 target_tmpdir: ::std::option_env!("CARGO_TARGET_TMPDIR"),

@@ -19,8 +19,10 @@ pub fn finish<T: Outcome>(outcome: T) -> Result<(), String> {
 ///
 /// # Panics
 /// Always, with what to write in Cargo.toml.
+#[track_caller]
 pub fn harness_forgotten(crate_name: &'static str, file: &'static str) -> ! {
     let program = Program {
+        package: "",
         crate_name,
         file,
         target_tmpdir: None,

@@ -95,6 +95,15 @@ fn another_error_is_no_pass_where_an_out_of_memory_should_be() {
 }
 
 #[test]
+fn a_backtrace_holds_the_users_frames_and_not_ours() {
+    let mut command = fixture(&["endings::panics", "--exact"]);
+    let output = run(command.env("RUST_BACKTRACE", "1"));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("fixture::endings::panics"), "{text}");
+    assert!(!text.contains("gpumem_test::harness"), "{text}");
+}
+
+#[test]
 fn each_crash_fails_alone() {
     let output = run(&mut fixture(&["crashes"]));
     assert_eq!(output.status.code(), Some(101));

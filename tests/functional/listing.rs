@@ -78,3 +78,11 @@ fn a_wrong_flag_is_a_usage_error() {
     let output = run(&mut fixture(&["--no-such-flag"]));
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn no_threads_are_refused() {
+    let output = run(&mut fixture(&["endings::passes", "--test-threads=0"]));
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("--test-threads must not be 0"), "{text}");
+}

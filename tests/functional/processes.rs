@@ -71,7 +71,7 @@ fn nothing_is_left_in_the_scratch_folder() {
     let running = target.join("gpumem/running");
     assert!(running.is_dir());
     assert!(!running.join(id).exists());
-    let report = target.join("gpumem/fixture/endings__passes.json");
+    let report = target.join("gpumem/gpumem-tests/fixture/endings__passes.json");
     let text = std::fs::read_to_string(report).unwrap();
     serde_json::from_str::<serde_json::Value>(&text).unwrap();
 }

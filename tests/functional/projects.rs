@@ -57,6 +57,15 @@ fn a_snapshot_is_made_accepted_and_compared() {
     assert!(pending.is_file() && !snapshot.exists(), "{text}");
     assert!(text.contains("memory__keeps.snap"), "{text}");
 
+    fs::remove_file(&pending).unwrap();
+    let (passed, text) = said(&project, project.test().env("CI", "true"));
+    assert!(!passed && !pending.exists(), "CI stores nothing: {text}");
+    let command = "cargo insta test --review -p snapshots --test memory";
+    assert!(
+        text.contains(command),
+        "what is not stored is made again: {text}"
+    );
+
     let (passed, text) = said(&project, project.test().env("INSTA_UPDATE", "always"));
     assert!(passed, "{text}");
     assert!(snapshot.is_file(), "{text}");

@@ -70,13 +70,9 @@ impl Gpu {
                  not from `malloc`)"
             ))
             .with_help("free each address once; buffers free themselves when dropped");
-            let place = Location::caller();
-            let message = format!(
-                "a free at {}:{} of an address that no live block starts at",
-                place.file(),
-                place.line()
-            );
-            self.session.record_misuse(cause, &message);
+            // The ledger has the place beside it.
+            let message = "a free of an address that no live block starts at";
+            self.session.record_misuse(cause, message);
             return Err(error);
         };
         drop(raw);

@@ -16,6 +16,9 @@ use super::platform;
 use super::protocol::{self, End, Scratch};
 use super::registry::MaxLeak;
 
+/// A test's body, which takes the index of its argument.
+type Body = fn(&Gpu, usize) -> Result<(), String>;
+
 thread_local! {
     /// The last panic of this thread: what it said and where.
     static LAST_PANIC: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
@@ -54,7 +57,7 @@ fn run_body(case: &Case, scratch: &Scratch) -> Result<End, Error> {
     let mut end = End::Returned;
     for run in 0..runs {
         gpu.run_begin(run);
-        end = guarded(|| (case.entry.run)(&gpu, case.arg));
+        end = guarded(|| __rust_begin_short_backtrace(case.entry.run, &gpu, case.arg));
         // After a panic too: the unwinding dropped what the body held, and what is left is left.
         gpu.run_end(run);
         if end != End::Returned {
@@ -63,6 +66,18 @@ fn run_body(case: &Case, scratch: &Scratch) -> Result<End, Error> {
     }
     gpu.close();
     Ok(end)
+}
+
+/// Calls the body. std ends a backtrace at a function of this name, so that one of a panic in the
+/// body holds the user's frames and not ours.
+///
+/// Source: std 1.85, `std::sys::backtrace::__rust_begin_short_backtrace`; libtest has its own too.
+#[inline(never)]
+fn __rust_begin_short_backtrace(body: Body, gpu: &Gpu, arg: usize) -> Result<(), String> {
+    let result = body(gpu, arg);
+    // No tail call, which would take the frame away.
+    std::hint::black_box(());
+    result
 }
 
 fn guarded(body: impl FnOnce() -> Result<(), String>) -> End {

@@ -18,7 +18,7 @@
 pub const DEVICE: &str = "GPUMEM_DEVICE";
 
 /// `GPUMEM_POLICY`: the policy of every test. A list of policies becomes this one; the test's name
-/// keeps its part for the policy, which is then the kind of this one.
+/// keeps its part for the policy, which is as in the list if this one stands there, else its kind.
 pub const POLICY: &str = "GPUMEM_POLICY";
 
 /// `GPUMEM_BUDGET`: the budget of every test. A lower one than the test's own is silent, a higher

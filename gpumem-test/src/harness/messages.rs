@@ -42,6 +42,11 @@ pub(super) fn not_started(settings: &[Error], tests: &[Mistake]) -> String {
     text
 }
 
+/// `--test-threads=0`, in the words of libtest.
+pub(super) fn no_threads() -> &'static str {
+    "error: argument for --test-threads must not be 0\n"
+}
+
 pub(super) fn warning_of_policy(entry: &TestEntry, policy: &PolicySpec, warning: &str) -> String {
     format!(
         "warning: test `{}`: policy `{policy}`: {warning}\n  --> {}",

@@ -101,27 +101,19 @@ impl Plan {
         let mut mistake = |error| mistakes.push(Mistake { entry, error });
         let (own_policies, wrong) = own_policies(entry);
         wrong.into_iter().for_each(&mut mistake);
-        let own_device = match entry.options.device.map(str::parse).transpose() {
-            Ok(device) => device,
-            Err(error) => return mistake(error),
-        };
-        let device = settings.device.clone().or(own_device.clone());
-        let device = device.unwrap_or_default();
-        let budget = settings.budget.or(entry.options.budget);
-        let total = match facts::total_bytes(&device) {
-            Ok(total) => total,
-            Err(error) => return mistake(error),
-        };
-        if let Err(error) = check_budget(budget, &device, total, settings) {
-            return mistake(error);
-        }
         // A list stays a list of one under `GPUMEM_POLICY`: the part of the name that filters and
-        // snapshots go by is then that of the policy in force.
+        // snapshots go by is then that of the policy in force, which is called as in the list if
+        // it stands there.
         let listed = own_policies.len() > 1;
         let policies = match &settings.policy {
             Some(policy) => vec![policy.clone()],
             None => own_policies.clone(),
         };
+        let named_among = match policies.iter().all(|policy| own_policies.contains(policy)) {
+            true => &own_policies,
+            false => &policies,
+        };
+        let mut sound = Vec::new();
         for policy in &policies {
             // That of the environment was checked where it was read.
             if settings.policy.is_none() {
@@ -137,7 +129,24 @@ impl Plan {
                     }
                 }
             }
-            let part = listed.then(|| policy_part(policy, &policies));
+            sound.push(policy);
+        }
+        let own_device = match entry.options.device.map(str::parse).transpose() {
+            Ok(device) => device,
+            Err(error) => return mistake(error),
+        };
+        let device = settings.device.clone().or(own_device.clone());
+        let device = device.unwrap_or_default();
+        let budget = settings.budget.or(entry.options.budget);
+        let total = match facts::total_bytes(&device) {
+            Ok(total) => total,
+            Err(error) => return mistake(error),
+        };
+        if let Err(error) = check_budget(budget, &device, total, settings) {
+            return mistake(error);
+        }
+        for policy in sound {
+            let part = listed.then(|| policy_part(policy, named_among));
             let case = Case {
                 entry,
                 name: String::new(),

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 /// Facts that only the user's own crate can give, at its compile time.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
+    /// `CARGO_PKG_NAME`: the package, as `cargo test -p` wants it.
+    pub package: &'static str,
     /// `CARGO_CRATE_NAME`: the target, with `_` for `-`.
     pub crate_name: &'static str,
     /// `file!()` of the target's root.
@@ -27,6 +29,12 @@ impl Program {
     /// The target, if `cargo test --test` runs it.
     pub(super) fn test_target(&self) -> Option<&'static str> {
         self.target_tmpdir.map(|_| self.target())
+    }
+
+    /// Where the reports of this program lie in the folder `gpumem`. Packages of one workspace may
+    /// call their targets alike.
+    pub(super) fn reports(&self, gpumem: &Path) -> PathBuf {
+        gpumem.join(self.package).join(self.crate_name)
     }
 
     /// `target/gpumem` of the workspace that the program was built in, or a folder for temporary
@@ -52,6 +60,7 @@ mod tests {
     use std::path::Path;
 
     const PROGRAM: Program = Program {
+        package: "my-package",
         crate_name: "my_memory",
         file: "tests/my-memory.rs",
         target_tmpdir: None,
@@ -75,6 +84,16 @@ mod tests {
         let folder = PROGRAM.gpumem_folder(&executable);
         assert!(folder.ends_with("gpumem"));
         assert!(executable.starts_with(folder.parent().unwrap()));
+    }
+
+    #[test]
+    fn targets_called_alike_keep_their_reports_apart() {
+        let other = Program {
+            package: "other",
+            ..PROGRAM
+        };
+        let gpumem = Path::new("gpumem");
+        assert_ne!(PROGRAM.reports(gpumem), other.reports(gpumem));
     }
 
     #[test]

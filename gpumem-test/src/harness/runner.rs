@@ -30,6 +30,11 @@ pub fn main(program: Program) -> ExitCode {
         Some(_) => Arguments::default(),
         None => Arguments::from_args(),
     };
+    if arguments.test_threads == Some(0) {
+        // libtest-mimic would wait for its no threads without end.
+        eprint!("{}", messages::no_threads());
+        return ExitCode::from(exit_code::USAGE);
+    }
     let (settings, plan) = match prepare(registry::entries()) {
         Ok(prepared) => prepared,
         Err((settings, tests)) => return not_started(&settings, &tests),
@@ -90,7 +95,7 @@ fn supervise(
     let gpumem = program.gpumem_folder(&executable);
     let supervisor = Arc::new(Supervisor {
         scratch: ScratchRoot::create(&gpumem)?,
-        reports: gpumem.join(program.crate_name),
+        reports: program.reports(&gpumem),
         comparer: Comparer::new(executable.clone()),
         isolation: Isolation {
             executable,

@@ -95,9 +95,9 @@ impl Settings {
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
         match name {
-            environment::DEVICE => self.device = Some(parse(name, value)?),
+            environment::DEVICE => self.device = Some(device(name, value)?),
             environment::POLICY => self.policy = Some(self.policy(name, value)?),
-            environment::BUDGET => self.budget = Some(parse(name, value)?),
+            environment::BUDGET => self.budget = Some(budget(name, value)?),
             environment::LEDGER_EVENTS => self.ledger_events = events(name, value)?,
             // A misspelt variable would leave a bound unset and a test passing.
             _ if !protocol::is_ours(name) && !Self::LATER.contains(&name) => {
@@ -138,6 +138,23 @@ fn named(variable: &str, error: &Error) -> Error {
 
 fn parse<T: FromStr<Err = Error>>(name: &str, value: &str) -> Result<T, Error> {
     value.parse().map_err(|error| named(name, &error))
+}
+
+/// Checked here and not for each test, as the policy is.
+fn device(name: &str, value: &str) -> Result<DeviceSpec, Error> {
+    let device = parse(name, value)?;
+    facts::total_bytes(&device).map_err(|error| named(name, &error))?;
+    Ok(device)
+}
+
+fn budget(name: &str, value: &str) -> Result<Budget, Error> {
+    match parse(name, value)? {
+        Budget::Bytes(0) | Budget::Share(0.0) => Err(Error::configuration(format!(
+            "{name}: a budget of `{}` leaves room for no byte",
+            value.trim()
+        ))),
+        budget => Ok(budget),
+    }
 }
 
 fn events(name: &str, value: &str) -> Result<u64, Error> {
@@ -215,6 +232,24 @@ mod tests {
         let text = read(&[("GPUMEM_POLICY", "caching:no_such_option:1")]).unwrap_err();
         assert!(text.starts_with("GPUMEM_POLICY: "), "{text}");
         assert!(text.contains("no_such_option"), "{text}");
+    }
+
+    #[test]
+    fn a_device_is_looked_up_once_for_all_tests() {
+        for (device, part) in [("sim:99", "the size `99`"), ("sim:rtx4091", "`rtx4091`")] {
+            let text = read(&[("GPUMEM_DEVICE", device)]).unwrap_err();
+            assert!(text.starts_with("GPUMEM_DEVICE: "), "{text}");
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_budget_of_nothing_is_refused() {
+        for budget in ["0B", "0%"] {
+            let text = read(&[("GPUMEM_BUDGET", budget)]).unwrap_err();
+            assert!(text.starts_with("GPUMEM_BUDGET: "), "{text}");
+            assert!(text.contains(budget), "{text}");
+        }
     }
 
     #[test]

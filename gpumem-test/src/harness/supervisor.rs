@@ -21,7 +21,7 @@ pub(super) struct Supervisor {
     pub(super) isolation: Isolation,
     pub(super) settings: Settings,
     pub(super) scratch: ScratchRoot,
-    /// Where reports lie: `target/gpumem/<target>`.
+    /// Where reports lie: `target/gpumem/<package>/<target>`.
     pub(super) reports: PathBuf,
     pub(super) comparer: Comparer,
     /// Sentences to print after the results.
@@ -72,6 +72,6 @@ impl Supervisor {
         };
         let json = self.reports.join(format!("{}.json", case.file_name()));
         let compare = |text: &str| self.comparer.compare(case, text);
-        verdict::of(left, self.program.test_target(), &json, compare)
+        verdict::of(left, &self.program, &json, compare)
     }
 }

@@ -15,6 +15,7 @@ use super::facts;
 use super::isolate::Finished;
 use super::messages;
 use super::plan::Case;
+use super::program::Program;
 
 /// What a child left.
 pub(super) struct Left<'a> {
@@ -44,7 +45,7 @@ pub(super) struct Verdict {
 /// If the comparison could not be made.
 pub(super) fn of(
     left: Left<'_>,
-    target: Option<&str>,
+    program: &Program,
     json: &Path,
     compare: impl Fn(&str) -> Result<Option<String>, Error>,
 ) -> Result<Verdict, Error> {
@@ -78,7 +79,10 @@ pub(super) fn of(
     let passed = check::is_accepted(&ended, &bounds, &findings) && difference.is_none();
     let failure = (!passed).then(|| {
         let next = Next {
-            target,
+            package: program.package,
+            target: program.test_target(),
+            // insta names the file that it stored, and stores none in CI.
+            snapshot_stored: (difference.as_ref()).is_some_and(|said| said.contains(".snap.new")),
             test: &case.name,
             json: written.is_ok().then_some(json),
         };

@@ -220,7 +220,12 @@ pub(super) fn decode(words: &[AtomicU64], slots: u64) -> Recording {
                 .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes())
                 .take(length)
                 .collect();
-            recording.put_text(TextId((slot[1] >> 32) as u32), &bytes);
+            let id = TextId((slot[1] >> 32) as u32);
+            // Ids count from 1, a text takes a slot or more: a higher one was not written by us,
+            // and room for all below it could be more than there is.
+            if id.0 as usize <= claimed {
+                recording.put_text(id, &bytes);
+            }
             index += taken;
         } else if let Some(event) = decode_event(slot) {
             recording.events.push(event);

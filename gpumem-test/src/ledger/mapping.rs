@@ -53,6 +53,11 @@ impl Mapping {
         // other process of the same test, so changes from outside are ordinary data races of
         // atomics. It is never truncated while mapped: nobody else knows its name.
         let map = unsafe { MmapMut::map_mut(file) }.map_err(|error| io("map", path, error))?;
+        // PERF: most tests touch a page or two of a sparse file; the kernel would read, and make
+        // pages of zeros for, as much of the hole behind them as it reads ahead. Refused, it is
+        // only slower.
+        #[cfg(unix)]
+        let _ = map.advise(memmap2::Advice::Random);
         Ok(Self { map })
     }
 

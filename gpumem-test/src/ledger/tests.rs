@@ -145,3 +145,14 @@ fn a_site_is_named_by_file_and_line() {
         format!("{}:{}", place.file(), place.line())
     );
 }
+
+#[test]
+fn a_text_that_a_wild_write_numbered_takes_no_room() {
+    let ledger = Ledger::in_memory(8).unwrap();
+    ledger.intern("kept");
+    let cells = ledger.claim(2).unwrap();
+    super::codec::write_text(cells, TextId(u32::MAX), "wild");
+    let recording = ledger.read();
+    assert_eq!(recording.text(TextId(1)), "kept");
+    assert_eq!(recording.text(TextId(u32::MAX)), "");
+}

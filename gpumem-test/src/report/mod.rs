@@ -36,8 +36,13 @@ pub(crate) struct Judged<'a> {
 /// What the reader of a failure can do next.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Next<'a> {
+    /// The package, as `cargo test -p NAME` wants it: others of the workspace may have a target of
+    /// the same name.
+    pub(crate) package: &'a str,
     /// The test target, as `cargo test --test NAME` wants it; none if the tests are no such target.
     pub(crate) target: Option<&'a str>,
+    /// Whether a changed snapshot was stored for its review.
+    pub(crate) snapshot_stored: bool,
     /// The full name of the test.
     pub(crate) test: &'a str,
     /// The file that [`json()`] was written to.

@@ -195,9 +195,9 @@ impl<'a> Report<'a> {
 
     fn next(&mut self, next: &Next<'_>) {
         self.gap();
-        self.line(0, &messages::run_alone(next.target, next.test));
+        self.line(0, &messages::run_alone(next));
         if self.judged.snapshot_changed {
-            self.line(0, messages::ACCEPT);
+            self.line(0, &messages::accept(next));
         }
         if let Some(path) = next.json {
             self.line(0, &messages::figures(path));

@@ -83,8 +83,10 @@ fn report(script: &Script, bounds: &Bounds, ended: &Ended, output: &str) -> Stri
         snapshot_changed: false,
     };
     let next = Next {
+        package: "models",
         target: Some("train"),
         test: &summary.test,
+        snapshot_stored: false,
         json: Some(Path::new("target/gpumem/train__step_fits.json")),
     };
     failure(&judged, output, &next)
@@ -141,11 +143,28 @@ fn a_changed_snapshot_leads_to_its_review() {
         snapshot_changed: true,
     };
     let next = Next {
+        package: "models",
         target: None,
         test: "train::fits::[a b]",
         json: None,
+        snapshot_stored: true,
     };
     insta::assert_snapshot!(failure(&judged, "-old\n+new", &next));
+    for (target, command) in [
+        (None, "cargo insta test --review -p models ("),
+        (
+            Some("my-train"),
+            "cargo insta test --review -p models --test my-train (",
+        ),
+    ] {
+        let next = Next {
+            target,
+            snapshot_stored: false,
+            ..next
+        };
+        let text = failure(&judged, "", &next);
+        assert!(text.contains(command), "{text}");
+    }
 }
 
 #[test]

@@ -110,3 +110,15 @@ fn a_comparison_hides_the_generated_expression() {
         "{stored}"
     );
 }
+
+#[test]
+fn a_checkpoints_name_stays_on_its_line() {
+    let mut script = Script::new("driver");
+    script
+        .run_begin(0)
+        .checkpoint("a\nleaked 0 B  (0)\u{1b}")
+        .run_end(0);
+    let text = text(&script.summary());
+    let line = r#"until checkpoint "a\nleaked 0 B  (0)\u{1b}""#;
+    assert!(text.lines().any(|found| found == line), "{text}");
+}

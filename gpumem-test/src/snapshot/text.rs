@@ -116,7 +116,8 @@ impl Text {
     fn window(&mut self, window: &Window, timing: bool) {
         self.line("");
         match &window.until {
-            Some(name) => self.line(&format!("until checkpoint \"{name}\"")),
+            // Escaped, so that a line break in a name makes no line that looks like a figure.
+            Some(name) => self.line(&format!("until checkpoint {name:?}")),
             None => self.line("until the end"),
         }
         self.bytes("  peak allocated", window.allocated.peak);

@@ -213,3 +213,29 @@ fn a_share_on_another_device_is_not_compared() {
         assert_eq!(cases[0].incomparable.is_none(), compared, "{device}");
     }
 }
+
+#[test]
+fn a_policy_of_the_environment_that_stands_in_the_list_is_called_as_there() {
+    let settings = Settings {
+        policy: Some("pytorch:expandable_segments:True".parse().unwrap()),
+        ..Settings::default()
+    };
+    let cases = cases(vec![entry("memory", "fits", POLICIES)], &settings);
+    assert_eq!(names(&cases), ["fits::caching-expandable_segments=True"]);
+    let snapshot = cases[0].snapshot.as_deref();
+    assert_eq!(snapshot, Some("fits__caching-expandable_segments=True"));
+    assert_eq!(cases[0].incomparable, None);
+}
+
+#[test]
+fn a_wrong_device_does_not_hide_a_wrong_policy() {
+    let options = Options {
+        policies: &["caching:no_such_option:1"],
+        device: Some("sim:t5"),
+        ..Options::DEFAULT
+    };
+    let text = mistakes(vec![entry("memory", "fits", options)], &Settings::default());
+    for part in ["no_such_option", "`t5`", "2 mistakes"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}

@@ -12,6 +12,8 @@ use crate::check::Ended;
 use crate::ids::DeviceId;
 use crate::summary::{Holder, Leak, Moment, Others, Summary};
 
+use super::Next;
+
 pub(super) use failed::{explanation, failed_request};
 #[cfg(test)]
 pub(super) use finding::option;
@@ -73,7 +75,7 @@ fn event(moment: &Moment, summary: &Summary) -> String {
         .iter()
         .any(|device| device.windows.len() > 1);
     match moment.after.as_deref() {
-        Some(name) => format!("{event}, after checkpoint \"{name}\""),
+        Some(name) => format!("{event}, after checkpoint {name:?}"),
         None if checkpoints => format!("{event}, before the first checkpoint"),
         None => event,
     }
@@ -209,8 +211,8 @@ pub(super) fn timing(figures: &[String]) -> String {
     )
 }
 
-/// That the accepted summary differs.
-pub(super) const SNAPSHOT: &str = "the summary differs from the accepted snapshot";
+/// That the accepted summary differs, or that there is none.
+pub(super) const SNAPSHOT: &str = "no accepted snapshot holds this summary";
 
 /// The heading of the peak of a test that broke nothing.
 pub(super) fn peak(allocated: Bytes) -> String {
@@ -234,19 +236,33 @@ pub(super) fn more_failed(count: usize) -> String {
 pub(super) const OUTPUT: &str = "output of the test:";
 
 /// How to run the test alone.
-pub(super) fn run_alone(target: Option<&str>, test: &str) -> String {
-    let target = target.map_or(String::new(), |target| {
+pub(super) fn run_alone(next: &Next<'_>) -> String {
+    let target = next.target.map_or(String::new(), |target| {
         format!(" --test {}", quoted(target))
     });
     format!(
-        "run it alone:        cargo test{target} -- --exact {}",
-        quoted(test)
+        "run it alone:        cargo test -p {}{target} -- --exact {}",
+        quoted(next.package),
+        quoted(next.test)
     )
 }
 
 /// How to accept a changed snapshot.
-pub(super) const ACCEPT: &str =
-    "accept the snapshot: cargo insta review (from `cargo install cargo-insta`)";
+///
+/// Where insta stores nothing (in CI, by `INSTA_UPDATE=no`) the test has to run again first, which
+/// `cargo insta test` does.
+pub(super) fn accept(next: &Next<'_>) -> String {
+    let command = match (next.snapshot_stored, next.target) {
+        (true, _) => "review".to_owned(),
+        (false, None) => format!("test --review -p {}", quoted(next.package)),
+        (false, Some(target)) => format!(
+            "test --review -p {} --test {}",
+            quoted(next.package),
+            quoted(target)
+        ),
+    };
+    format!("accept the snapshot: cargo insta {command} (from `cargo install cargo-insta`)")
+}
 
 /// Where all figures are.
 pub(super) fn figures(path: &std::path::Path) -> String {
