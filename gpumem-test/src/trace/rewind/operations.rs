@@ -9,7 +9,7 @@ use crate::trace::{HeldBlock, SiteId, Trace, TraceBlock, TraceOp};
 
 use super::capture::Captures;
 use super::layout::Start;
-use super::queues::Queues;
+use super::queues::stand_ins;
 
 /// Entries after memory was given back among which the request is looked for that gave it back.
 const LOOK_AHEAD: usize = 4096;
@@ -23,14 +23,14 @@ pub(super) fn forward(
 ) -> Result<Trace, String> {
     let mut builder = Trace::builder(snapshot.name.clone());
     let mut state = start.state;
+    let completions = completions(entries);
     let mut walk = Walk {
         entries,
         captures,
         snapshot,
         sites: vec![None; snapshot.frame_lists()],
         held: FxHashMap::default(),
-        completions: completions(entries),
-        queues: Queues::new(entries),
+        stand_ins: stand_ins(entries, &completions),
         capture: None,
     };
     for block in start.blocks {
@@ -59,9 +59,8 @@ struct Walk<'a> {
     sites: Vec<Option<SiteId>>,
     /// Blocks held or pending, by address.
     held: FxHashMap<u64, TraceBlock>,
-    /// The entry that completes the free requested by an entry, unless it follows directly.
-    completions: FxHashMap<usize, usize>,
-    queues: Queues,
+    /// What the free requested by an entry waited for, unless it was completed directly.
+    stand_ins: FxHashMap<usize, StreamId>,
     /// The capture under way: its private pool and the stream that it takes requests of.
     capture: Option<((u64, u64), StreamId)>,
 }
@@ -84,8 +83,7 @@ impl Walk<'_> {
             }
             Action::FreeRequested => {
                 let block = self.block_at(index)?;
-                if let Some(&completed) = self.completions.get(&index) {
-                    let stream = self.queues.stand_in(entry.stream, completed);
+                if let Some(&stream) = self.stand_ins.get(&index) {
                     builder.record_stream(block, stream);
                 }
                 let site = self.site(builder, entry.frames);
