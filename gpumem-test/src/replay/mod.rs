@@ -119,7 +119,7 @@ impl<'t> Replay<'t> {
         let start = self.trace.start().held.iter();
         let mut pending: Vec<&HeldBlock> = start.filter(|held| held.pending).collect();
         if !pending.is_empty() {
-            // They share a stream, on which what is freed first is done first.
+            // On each stream what is freed first is done first.
             let mut completed = vec![usize::MAX; self.trace.blocks()];
             for (index, operation) in self.trace.operations().iter().enumerate() {
                 if let TraceOp::Complete { block } = operation {
@@ -160,15 +160,12 @@ impl<'t> Replay<'t> {
     }
 }
 
-/// A stream that no program has: what a block waits for that was freed before the trace began.
-const BEFORE: StreamId = StreamId(u64::MAX);
-
 fn wait_and_free<T: ReplayTarget>(
     target: &mut T,
     held: &HeldBlock,
     id: BlockId,
 ) -> Result<(), Error> {
-    target.record_stream(held.block, id, BEFORE)?;
+    target.record_stream(held.block, id, held.waits_for)?;
     target.free(held.block, id, held.stream)
 }
 

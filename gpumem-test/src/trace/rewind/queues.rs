@@ -14,42 +14,64 @@ use crate::trace::torch_snapshot::{Action, TraceEntry};
 /// More stand-ins than a program has streams; only a hostile file asks for them.
 const LIMIT: usize = 64;
 
-/// A stand-in, and the request of the free that waits for it last.
-struct Queue {
-    stream: StreamId,
-    last: Option<usize>,
+/// A free that is not completed directly.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LateFree {
+    /// The entry that completes it, `usize::MAX` for none.
+    pub(super) completed: usize,
+    pub(super) request: FreeRequest,
+    /// The stream of the block.
+    pub(super) owner: StreamId,
 }
 
-/// The stand-in for what each free waited for, by the entry that requested it. `completions` says
-/// which entry completes it, `usize::MAX` for none.
+/// How a free is known. Those before the trace come first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum FreeRequest {
+    /// It was before the trace, of the block at this address.
+    Before(u64),
+    /// The entry that requests it.
+    Entry(usize),
+}
+
+impl FreeRequest {
+    /// Whether it may have come before another. Of two before the trace nothing is known.
+    fn may_precede(self, other: Self) -> bool {
+        matches!(self, Self::Before(_)) || self < other
+    }
+}
+
+/// A stand-in, and the free that waits for it last.
+struct Queue {
+    stream: StreamId,
+    last: Option<FreeRequest>,
+}
+
+/// The stand-in for what each free waited for.
 ///
 /// In the order of completion, each takes the first stream on which nothing freed after it waits,
 /// from that of the completion directly before it on.
 pub(super) fn stand_ins(
     entries: &[TraceEntry],
-    completions: &FxHashMap<usize, usize>,
-) -> FxHashMap<usize, StreamId> {
-    if completions.is_empty() {
+    mut frees: Vec<LateFree>,
+) -> FxHashMap<FreeRequest, StreamId> {
+    if frees.is_empty() {
         return FxHashMap::default();
     }
-    let mut order: Vec<(usize, usize)> = completions
-        .iter()
-        .map(|(&request, &completed)| (completed, request))
-        .collect();
-    order.sort_unstable();
+    frees.sort_unstable();
     let mut queues = streams_of(entries);
     let mut made_up = queues.last().map_or(1, |queue| queue.stream.0);
     let mut least = 0;
     let mut before = None;
     let mut found = FxHashMap::default();
-    for (completed, request) in order {
+    for free in frees {
+        let completed = free.completed;
         if before.is_none_or(|before| completed != before + 1) {
             least = 0;
         }
         before = (completed != usize::MAX).then_some(completed);
-        let owner = entries[request].stream;
         let fits = |queue: &Queue| {
-            queue.stream != owner && queue.last.is_none_or(|last: usize| last < request)
+            let is_in_turn = |last: FreeRequest| last.may_precede(free.request);
+            queue.stream != free.owner && queue.last.is_none_or(is_in_turn)
         };
         let index = (least..queues.len()).find(|&index| fits(&queues[index]));
         least = index.unwrap_or_else(|| {
@@ -60,8 +82,8 @@ pub(super) fn stand_ins(
             }
             queues.len() - 1
         });
-        queues[least].last = Some(request);
-        found.insert(request, queues[least].stream);
+        queues[least].last = Some(free.request);
+        found.insert(free.request, queues[least].stream);
     }
     found
 }

@@ -275,6 +275,34 @@ fn what_one_request_completes_waits_on_streams_in_the_recorded_order() {
 }
 
 #[test]
+fn a_free_from_before_the_trace_waits_on_a_stream_in_the_recorded_order() {
+    let segments = [0, 7].map(|stream| {
+        let address = BASE + (stream << 28);
+        on(
+            stream,
+            segment(address, "small", &[(2 << 20, 0, "inactive")]),
+        )
+    });
+    let (first, second) = (BASE, BASE + (7 << 28));
+    let entries = vec![
+        entry("free_requested", first, 1),
+        on(7, entry("free_completed", second, 1)),
+        entry("free_completed", first, 1),
+        entry("alloc", first, 1),
+        entry("free_requested", first, 1),
+        entry("free_completed", first, 1),
+    ];
+    let trace = trace(&snapshot(segments.into(), entries));
+    let pending = trace.start().held.iter().find(|held| held.pending);
+    let waits_for = pending.expect("a pending block").waits_for;
+    let TraceOp::RecordStream { stream, .. } = trace.operations()[0] else {
+        panic!("a stream is named")
+    };
+    assert!(waits_for < stream, "{waits_for:?} {stream:?}");
+    assert!(waits_for != StreamId(7) && stream != StreamId(0));
+}
+
+#[test]
 fn a_completion_that_no_request_saw_was_seen_by_emptying_the_cache() {
     let blocks = [((2 << 20), 0, "inactive")];
     let entries = vec![
