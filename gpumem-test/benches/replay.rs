@@ -3,7 +3,7 @@
 //! Each list of `ops/` is replayed warm: before the clock starts, and between rounds, blocks that
 //! are still held are freed, as in the measurement of the original. The first table gives medians
 //! in nanoseconds per operation; `pair` is one insert and one remove of a `BTreeMap` that holds
-//! what the list holds at that point. divan's own table of the same follows.
+//! what the list holds at that point. `recorded` keeps the events in a `Vec`, `ledger` in a ledger. divan's own table of the same follows.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -12,8 +12,9 @@ use std::time::Instant;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use gpumem_test::{
-    Address, BlockId, CachingConfig, CachingPolicy, DeviceMemory, EventKind, EventSink, Fence,
-    MemoryInfo, MemoryLimits, Policy, Refusal, Request, StreamId,
+    Address, BlockId, CachingConfig, CachingPolicy, DeviceId, DeviceMemory, Event, EventKind,
+    EventSink, Fence, Ledger, MemoryInfo, MemoryLimits, Policy, Refusal, Request, StreamId, TextId,
+    ThreadIndex,
 };
 
 const LISTS: [&str; 6] = ["edge", "gpt", "kv", "large", "mixed", "small"];
@@ -169,6 +170,40 @@ impl Sink for Vec<EventKind> {
     }
 }
 
+/// Events go to a ledger, a new one for each round: its pages are touched for the first time, as
+/// those of a test are.
+struct LedgerSink {
+    ledger: Ledger,
+    slots: u64,
+}
+
+impl LedgerSink {
+    fn new(slots: u64) -> Self {
+        let ledger = Ledger::in_memory(slots).expect("memory");
+        Self { ledger, slots }
+    }
+}
+
+impl EventSink for LedgerSink {
+    fn record(&mut self, kind: EventKind) {
+        self.ledger.append(Event {
+            device: DeviceId::default(),
+            thread: ThreadIndex::default(),
+            site: TextId::default(),
+            kind,
+        });
+    }
+}
+
+impl Sink for LedgerSink {
+    fn rewind(&mut self) {
+        *self = Self::new(self.slots);
+    }
+}
+
+/// Slots that a round of any list fills, and freeing what it leaves.
+const SLOTS: u64 = 1 << 16;
+
 /// What the list does, done to a map.
 struct MapReplay {
     ops: Vec<Op>,
@@ -230,8 +265,8 @@ fn median<R>(
 fn print_medians() {
     println!("ns per operation: median (least) of {ROUNDS} rounds, {ROUNDS} more to warm up");
     println!(
-        "{:<6} {:>6} {:>14} {:>14} {:>14} {:>14} {:>8}",
-        "list", "ops", "caching", "recorded", "expandable", "map pair", "per pair"
+        "{:<6} {:>6} {:>14} {:>14} {:>14} {:>14} {:>14} {:>8}",
+        "list", "ops", "caching", "recorded", "ledger", "expandable", "map pair", "per pair"
     );
     for list in LISTS {
         let mut plain = Replay::new(list, "", ());
@@ -239,6 +274,8 @@ fn print_medians() {
         let caching = median(&mut plain, ops, Replay::round, Replay::free_all);
         let mut recorded = Replay::new(list, "", Vec::new());
         let recorded = median(&mut recorded, ops, Replay::round, Replay::free_all);
+        let mut ledger = Replay::new(list, "", LedgerSink::new(SLOTS));
+        let ledger = median(&mut ledger, ops, Replay::round, Replay::free_all);
         let mut expandable = Replay::new(list, "expandable_segments:True", ());
         let expandable = median(&mut expandable, ops, Replay::round, Replay::free_all);
         let mut map = MapReplay::new(list);
@@ -246,7 +283,7 @@ fn print_medians() {
         let half = median(&mut map, ops, MapReplay::round, clear);
         let pair = (2.0 * half.0, 2.0 * half.1);
         print!("{list:<6} {ops:>6}");
-        for (median, least) in [caching, recorded, expandable, pair] {
+        for (median, least) in [caching, recorded, ledger, expandable, pair] {
             print!(" {median:>6.1} ({least:>5.1})");
         }
         println!(" {:>8.2}", caching.0 / pair.0);
@@ -264,6 +301,12 @@ fn caching(bencher: Bencher, list: &str) {
 #[divan::bench(args = LISTS)]
 fn caching_recorded(bencher: Bencher, list: &str) {
     bench(bencher, Replay::new(list, "", Vec::new()));
+}
+
+/// The policy with every event in a ledger.
+#[divan::bench(args = LISTS)]
+fn caching_ledger(bencher: Bencher, list: &str) {
+    bench(bencher, Replay::new(list, "", LedgerSink::new(SLOTS)));
 }
 
 /// The policy with expandable segments.

@@ -23,8 +23,9 @@ pub(crate) use pool::pool;
 fn cases<C: DeserializeOwned>(path: &Path) -> Result<Vec<C>, String> {
     let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let file = std::fs::File::open(path).map_err(|error| fail(&error))?;
-    BufReader::new(flate2::read::GzDecoder::new(file))
+    BufReader::new(flate2::read::MultiGzDecoder::new(file))
         .lines()
+        .filter(|line| line.as_ref().map_or(true, |line| !line.trim().is_empty()))
         .map(|line| {
             let line = line.map_err(|error| fail(&error))?;
             serde_json::from_str(&line).map_err(|error| fail(&error))

@@ -26,6 +26,7 @@ const RUNNERS: &[(&str, Run)] = &[
     ("caching/config*.jsonl.gz", caching::config),
     ("caching/directed*.jsonl.gz", caching::directed),
     ("caching/real/*/*.pickle.gz", real::run),
+    ("caching/summary/summary*.txt", caching::summary),
     ("caching/synthetic/*.jsonl.gz", caching::synthetic),
     ("driver/direct*.jsonl.gz", driver::direct),
     ("driver/pool*.jsonl.gz", driver::pool),
@@ -41,7 +42,8 @@ const NOT_RUN: &[(&str, &str)] = &[("bfc/*", "policy bfc is not in this version"
 /// Files that are part of the layout but hold no cases of their own.
 const KNOWN: &[&str] = &[
     "README.md",
-    "caching/summary/*",
+    "caching/summary/oom.txt",
+    "caching/summary/summary_stats.json",
     "caching/real/*/*.stats.json",
 ];
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gpumem_test::{
-    Action, CachingConfig, CachingPolicy, HeapMap, MemoryLimits, Policy, Replay, SnapshotBlock,
-    TorchSnapshot, Trace, TraceEntry, Usage,
+    Action, CachingConfig, CachingPolicy, HeapMap, MemoryLimits, Policy, Replay, SegmentState,
+    SnapshotBlock, TorchSnapshot, Trace, TraceEntry, Usage,
 };
 
 use crate::case::CaseResult;
@@ -61,7 +61,8 @@ fn compare(
     comparison.equal += equal;
     comparison.steps += steps;
     comparison.first = first;
-    compare_blocks(snapshot, &policy.heap_map(), &mut comparison);
+    let heaps = (&trace.start().heap, &policy.heap_map());
+    compare_blocks(snapshot, heaps, &mut comparison);
     let counters = policy.statistics().by_name();
     for (name, expected) in stats.stats.iter().filter(|(name, _)| is_compared(name)) {
         let got = counters.get(name);
@@ -124,8 +125,12 @@ impl Comparison {
 }
 
 /// Segments and blocks at the end: one step each.
-fn compare_blocks(snapshot: &TorchSnapshot, heap: &HeapMap, comparison: &mut Comparison) {
-    let (expected, got) = (&snapshot.segments, &heap.segments);
+fn compare_blocks(
+    snapshot: &TorchSnapshot,
+    (start, end): (&HeapMap, &HeapMap),
+    comparison: &mut Comparison,
+) {
+    let (expected, got) = (&snapshot.segments, &end.segments);
     for index in 0..expected.len().max(got.len()) {
         let (Some(expected), Some(got)) = (expected.get(index), got.get(index)) else {
             comparison.step(false, || {
@@ -143,6 +148,7 @@ fn compare_blocks(snapshot: &TorchSnapshot, heap: &HeapMap, comparison: &mut Com
         comparison.step(same, || {
             format!("segment at the end: expected {expected:?}, got {got:?}")
         });
+        let was_reserved = expected.expandable && has_range(start, got);
         for index in 0..expected.blocks.len().max(got.blocks.len()) {
             let (expected, got) = (expected.blocks.get(index), got.blocks.get(index));
             let same = match (expected, got) {
@@ -150,7 +156,7 @@ fn compare_blocks(snapshot: &TorchSnapshot, heap: &HeapMap, comparison: &mut Com
                     (expected.address, expected.size, expected.usage)
                         == (got.address, got.size, got.usage)
                         && (expected.requested_size == got.requested
-                            || is_unknown(expected, got.requested))
+                            || is_unknown(expected, got.requested, was_reserved))
                 }
                 _ => false,
             };
@@ -161,9 +167,22 @@ fn compare_blocks(snapshot: &TorchSnapshot, heap: &HeapMap, comparison: &mut Com
     }
 }
 
-/// Whether the block was free since before the recording began.
-fn is_unknown(expected: &SnapshotBlock, got: u64) -> bool {
-    expected.usage == Usage::Free && got == UNKNOWN
+/// Whether the block was free since before the recording began. A piece of an address range that
+/// was unmapped then shows again what it held before, once it is mapped.
+fn is_unknown(expected: &SnapshotBlock, got: u64, was_reserved: bool) -> bool {
+    expected.usage == Usage::Free && (got == UNKNOWN || (got == 0 && was_reserved))
+}
+
+/// Whether the address range that a segment belongs to was there at the start.
+fn has_range(start: &HeapMap, segment: &SegmentState) -> bool {
+    start.segments.iter().any(|other| {
+        (
+            other.expandable,
+            other.stream,
+            other.small,
+            other.private_pool,
+        ) == (true, segment.stream, segment.small, segment.private_pool)
+    })
 }
 
 /// Where a trace may begin: between two calls of the program.

@@ -62,7 +62,11 @@ fn read(path: &Path) -> Result<Vec<Scenario>, String> {
         let line = line.map_err(|error| error.to_string())?;
         serde_json::from_str(&line).map_err(|error| format!("line {}: {error}", index + 1))
     };
-    lines.enumerate().map(scenario).collect()
+    lines
+        .enumerate()
+        .filter(|(_, line)| line.as_ref().map_or(true, |line| !line.trim().is_empty()))
+        .map(scenario)
+        .collect()
 }
 
 impl Scenario {

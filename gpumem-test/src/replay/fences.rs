@@ -154,6 +154,10 @@ impl<D: DeviceMemory> DeviceMemory for TimedDevice<'_, D> {
         self.device.trim_pools();
     }
 
+    fn watch_changes(&mut self, watch: bool) {
+        self.device.watch_changes(watch);
+    }
+
     fn next_change(&mut self) -> Option<BackingChange> {
         self.device.next_change()
     }

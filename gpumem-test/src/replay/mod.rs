@@ -116,7 +116,19 @@ impl<'t> Replay<'t> {
         let Some(known) = &self.restored else {
             return Ok(());
         };
-        for held in self.trace.start().held.iter().filter(|held| held.pending) {
+        let start = self.trace.start().held.iter();
+        let mut pending: Vec<&HeldBlock> = start.filter(|held| held.pending).collect();
+        if !pending.is_empty() {
+            // On each stream what is freed first is done first.
+            let mut completed = vec![usize::MAX; self.trace.blocks()];
+            for (index, operation) in self.trace.operations().iter().enumerate() {
+                if let TraceOp::Complete { block } = operation {
+                    completed[block.index()] = index;
+                }
+            }
+            pending.sort_by_key(|held| completed[held.block.index()]);
+        }
+        for held in pending {
             let id = self.restored_id(known, held)?;
             wait_and_free(target, held, id)?;
         }
@@ -148,15 +160,12 @@ impl<'t> Replay<'t> {
     }
 }
 
-/// A stream that no program has: what a block waits for that was freed before the trace began.
-const BEFORE: StreamId = StreamId(u64::MAX);
-
 fn wait_and_free<T: ReplayTarget>(
     target: &mut T,
     held: &HeldBlock,
     id: BlockId,
 ) -> Result<(), Error> {
-    target.record_stream(held.block, id, BEFORE)?;
+    target.record_stream(held.block, id, held.waits_for)?;
     target.free(held.block, id, held.stream)
 }
 

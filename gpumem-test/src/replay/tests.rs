@@ -1,8 +1,9 @@
 use super::Replay;
+use crate::device::sim::{DeviceProfile, SimDevice};
 use crate::device::{DeviceMemory, MemoryInfo, Refusal};
 use crate::event::EventKind;
 use crate::ids::{Address, Fence, StreamId};
-use crate::policy::{CachingConfig, CachingPolicy, MemoryLimits, Policy};
+use crate::policy::{CachingConfig, CachingPolicy, DriverPolicy, MemoryLimits, Policy};
 use crate::trace::Trace;
 
 const MIB: u64 = 1 << 20;
@@ -195,4 +196,17 @@ fn a_restored_policy_goes_on_from_the_start() {
             .contains("the block in use at 0x700000000000"),
         "{error}"
     );
+}
+
+#[test]
+fn a_replay_under_the_driver_counts_what_the_device_holds() {
+    let mut trace = Trace::builder("two tensors");
+    let held = trace.alloc(3 * MIB);
+    let freed = trace.alloc(512);
+    trace.free(freed).free(held);
+    let mut policy = DriverPolicy::new();
+    let mut device = SimDevice::new(DeviceProfile::h200());
+    let outcome = Replay::new(&trace.finish()).run(&mut policy, &mut device, &mut ());
+    let reserved = outcome.expect("it runs").statistics.reserved_bytes.all;
+    assert_eq!((reserved.peak, reserved.current), (32 * MIB, 32 * MIB));
 }

@@ -74,6 +74,8 @@ pub struct HeldBlock {
     pub stream: StreamId,
     /// Whether the program has freed it already, and streams may still use it.
     pub pending: bool,
+    /// The stream that it waits for if it is pending: a stand-in, since that is not recorded.
+    pub waits_for: StreamId,
     /// Where the code asked for it, if it lives to the end.
     pub site: SiteId,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use flate2::read::GzDecoder;
+use flate2::read::MultiGzDecoder;
 use gpumem_test::{EventKind, Extent, HeapMap, Usage};
 use serde::Deserialize;
 use serde_json::Value;
@@ -47,8 +47,11 @@ pub(super) enum Layout {
 pub(super) fn read_cases<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Vec<T>, String> {
     let file = std::fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut cases = Vec::new();
-    for (number, line) in (1..).zip(BufReader::new(GzDecoder::new(file)).lines()) {
+    for (number, line) in (1..).zip(BufReader::new(MultiGzDecoder::new(file)).lines()) {
         let line = line.map_err(|error| format!("{}: {error}", path.display()))?;
+        if line.trim().is_empty() {
+            continue;
+        }
         let case = serde_json::from_str(&line)
             .map_err(|error| format!("{} line {number}: {error}", path.display()))?;
         cases.push(case);
@@ -65,7 +68,11 @@ pub(super) fn text(recorded: &str) -> &str {
 pub(super) fn stream_handles(case: &Case) -> BTreeMap<u64, u64> {
     let mut handles = BTreeMap::from([(0, 0)]);
     for (op, action) in [("a", "alloc"), ("o", "oom")] {
-        let ops = case.ops.iter().filter(|entry| entry[0] == op);
+        // A request for nothing leaves no event.
+        let ops = case
+            .ops
+            .iter()
+            .filter(|entry| entry[0] == op && entry[2] != 0);
         let events = case.events.iter().filter(|event| event.0 == action);
         for (op, event) in ops.zip(events) {
             if let Some(index) = op[3].as_u64() {
@@ -129,4 +136,17 @@ pub(super) fn recorded_segments(heap: &HeapMap) -> Vec<RecordedSegment> {
             )
         })
         .collect()
+}
+
+#[test]
+fn recorded_fractions_are_read_to_the_last_bit() {
+    let mut state = 1_u64;
+    for _ in 0..10_000 {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let fraction = (state >> 11) as f64 / (1_u64 << 53) as f64;
+        let value: Value = serde_json::from_str(&fraction.to_string()).unwrap();
+        assert_eq!(value.as_f64(), Some(fraction), "a limit is truncated");
+    }
 }

@@ -153,11 +153,12 @@ impl Replay {
                 return Ok(result.map(Some));
             }
             "f" => {
+                // The id stays: a second free is the policy's to refuse.
                 let block = self
                     .blocks
-                    .remove(&number(1)?)
+                    .get(&number(1)?)
                     .ok_or("free of an unknown id")?;
-                self.policy.free(device, events, block, StreamId::DEFAULT)
+                self.policy.free(device, events, *block, StreamId::DEFAULT)
             }
             "e" => {
                 self.policy.trim(device, events);
@@ -204,7 +205,7 @@ impl Replay {
             "nosplit" => self.policy.set_no_split(pool()?),
             "cb" => {
                 // An id that is not held stands for a callback that frees nothing.
-                let block = self.blocks.remove(&number(1)?);
+                let block = self.blocks.get(&number(1)?).copied();
                 *self.callback.lock().map_err(|error| error.to_string())? = block;
                 Ok(())
             }
@@ -255,7 +256,8 @@ impl Replay {
                 None => Some(format!("refused: {error}")),
             },
             (Err(error), _) => {
-                (refusal.is_none() || !error.is_misuse()).then(|| format!("refused: {error}"))
+                let is_refused = error.is_misuse() || error.is_configuration();
+                (refusal.is_none() || !is_refused).then(|| format!("refused: {error}"))
             }
         }
     }

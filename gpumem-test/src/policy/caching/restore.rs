@@ -144,6 +144,12 @@ impl CachingPolicy {
         let page = self.page_size(first.small);
         let base = first.address.0;
         let size = self.reservation_size(page);
+        let Some(end) = base.checked_add(size) else {
+            return Err(Error::recording(format!(
+                "expandable segment at {}: the {size} bytes of its range go beyond 64 bits",
+                first.address
+            )));
+        };
         let index = self.add_reservation(Reservation {
             address: base,
             size,
@@ -154,7 +160,7 @@ impl CachingPolicy {
         for range in ranges.iter().filter(|range| range.size > 0) {
             let start = range.address.0;
             let whole = (start - base).is_multiple_of(page) && range.size.is_multiple_of(page);
-            if !whole || start + range.size > base.saturating_add(size) {
+            if !whole || start + range.size > end {
                 return Err(Error::recording(format!(
                     "expandable segment at {}: its {} bytes are not whole pages of {page} bytes \
                      within the {size} bytes from {}",
@@ -177,8 +183,8 @@ impl CachingPolicy {
             at = start + range.size;
             self.reserve(list, range.size);
         }
-        if at < base + size {
-            let rest = self.add_unmapped(at, base + size - at, list, index);
+        if at < end {
+            let rest = self.add_unmapped(at, end - at, list, index);
             self.blocks.link(last, rest);
         }
         Ok(())

@@ -57,8 +57,9 @@ pub fn memory_summary(statistics: &Statistics, device: u32, abbreviated: bool) -
     table.text
 }
 
-/// Prints a value in the unit that suits the reference value.
-type Format = fn(u64, u64) -> String;
+/// Prints a value in the unit that suits the reference value. Signed, since a counter may be below
+/// zero.
+type Format = fn(i64, i64) -> String;
 
 struct Table {
     text: String,
@@ -88,6 +89,7 @@ impl Table {
     }
 
     fn row(&mut self, name: &str, stat: &Stat, reference: &Stat, format: Format) {
+        let format = |value: u64, reference: u64| format(value as i64, reference as i64);
         self.line(&format!(
             " {name:<21} | {} | {} | {} | {} ",
             format(stat.current, reference.current),
@@ -98,32 +100,32 @@ impl Table {
     }
 }
 
-fn bytes(value: u64, reference: u64) -> String {
+fn bytes(value: i64, reference: i64) -> String {
     let units = ["B  ", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let (value, unit) = scaled(value, reference, 768 * 1024, 1024, &units);
     format!("{value:6} {unit}")
 }
 
-fn count(value: u64, reference: u64) -> String {
+fn count(value: i64, reference: i64) -> String {
     let (value, unit) = scaled(value, reference, 750 * 1000, 1000, &[" ", "K", "M"]);
     format!("{value:7} {unit} ")
 }
 
 /// Divides both values until the reference is below the threshold or the units end.
 fn scaled<'a>(
-    mut value: u64,
-    reference: u64,
-    threshold: u64,
-    divisor: u64,
+    mut value: i64,
+    reference: i64,
+    threshold: i64,
+    divisor: i64,
     units: &[&'a str],
-) -> (u64, &'a str) {
+) -> (i64, &'a str) {
     let mut reference = reference as f64;
     let mut unit = units[0];
     for &larger in &units[1..] {
         if reference < threshold as f64 {
             break;
         }
-        value /= divisor;
+        value = value.div_euclid(divisor);
         reference /= divisor as f64;
         unit = larger;
     }
@@ -142,6 +144,15 @@ mod tests {
         assert_eq!(bytes(100, 5 << 30), "     0 MiB");
         assert_eq!(count(749_999, 749_999), " 749999   ");
         assert_eq!(count(750_000, 750_000), "    750 K ");
+    }
+
+    #[test]
+    fn counters_below_zero_keep_their_sign() {
+        let mut statistics = Statistics::default();
+        statistics.oversize_segments.decrease_signed();
+        let text = memory_summary(&statistics, 0, true);
+        let row = "| Oversize GPU segments |      -1    |       0    |       0    |       1    |";
+        assert!(text.contains(row), "{text}");
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::trace::torch_snapshot::{Action, FramesId, TorchSnapshot, TraceEntry};
 use crate::trace::{HeldBlock, SiteId, Trace, TraceBlock, TraceOp};
 
 use super::capture::Captures;
-use super::layout::Start;
-use super::queues::Queues;
+use super::layout::{Start, StartBlock};
+use super::queues::{FreeRequest, LateFree, stand_ins};
 
 /// Entries after memory was given back among which the request is looked for that gave it back.
 const LOOK_AHEAD: usize = 4096;
@@ -23,25 +23,27 @@ pub(super) fn forward(
 ) -> Result<Trace, String> {
     let mut builder = Trace::builder(snapshot.name.clone());
     let mut state = start.state;
+    let stand_ins = stand_ins(entries, late_frees(entries, &start.blocks));
     let mut walk = Walk {
         entries,
         captures,
         snapshot,
         sites: vec![None; snapshot.frame_lists()],
         held: FxHashMap::default(),
-        completions: completions(entries),
-        queues: Queues::new(entries),
+        stand_ins,
         capture: None,
     };
     for block in start.blocks {
         let name = builder.new_block();
         walk.held.insert(block.address, name);
+        let waits_for = walk.stand_ins.get(&FreeRequest::Before(block.address));
         state.held.push(HeldBlock {
             block: name,
             address: Address(block.address),
             requested: block.requested,
             stream: block.stream,
             pending: block.pending,
+            waits_for: waits_for.copied().unwrap_or(StreamId::DEFAULT),
             site: walk.site(&mut builder, block.frames),
         });
     }
@@ -59,9 +61,8 @@ struct Walk<'a> {
     sites: Vec<Option<SiteId>>,
     /// Blocks held or pending, by address.
     held: FxHashMap<u64, TraceBlock>,
-    /// The entry that completes the free requested by an entry, unless it follows directly.
-    completions: FxHashMap<usize, usize>,
-    queues: Queues,
+    /// What the free requested by an entry waited for, unless it was completed directly.
+    stand_ins: FxHashMap<FreeRequest, StreamId>,
     /// The capture under way: its private pool and the stream that it takes requests of.
     capture: Option<((u64, u64), StreamId)>,
 }
@@ -84,8 +85,7 @@ impl Walk<'_> {
             }
             Action::FreeRequested => {
                 let block = self.block_at(index)?;
-                if let Some(&completed) = self.completions.get(&index) {
-                    let stream = self.queues.stand_in(entry.stream, completed);
+                if let Some(&stream) = self.stand_ins.get(&FreeRequest::Entry(index)) {
                     builder.record_stream(block, stream);
                 }
                 let site = self.site(builder, entry.frames);
@@ -204,27 +204,41 @@ impl Walk<'_> {
     }
 }
 
-/// The entries that complete a free later than directly after its request, by the request's.
-/// `usize::MAX` for one that is still pending at the end.
-fn completions(entries: &[TraceEntry]) -> FxHashMap<usize, usize> {
-    let mut requested: FxHashMap<u64, usize> = FxHashMap::default();
-    let mut late = FxHashMap::default();
+/// The frees that are completed later than directly after their request, or not at all; `held` is
+/// what was in use at the start.
+fn late_frees(entries: &[TraceEntry], held: &[StartBlock]) -> Vec<LateFree> {
+    let pending = held.iter().filter(|block| block.pending);
+    let mut requested: FxHashMap<u64, (FreeRequest, StreamId)> = pending
+        .map(|block| {
+            let request = FreeRequest::Before(block.address);
+            (block.address, (request, block.stream))
+        })
+        .collect();
+    let mut late = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         match entry.action {
             Action::FreeRequested => {
-                requested.insert(entry.address, index);
+                requested.insert(entry.address, (FreeRequest::Entry(index), entry.stream));
             }
             Action::FreeCompleted => {
-                if let Some(request) = requested.remove(&entry.address)
-                    && request + 1 != index
+                if let Some((request, owner)) = requested.remove(&entry.address)
+                    && !follows_its_request(entries, index)
                 {
-                    late.insert(request, index);
+                    late.push(LateFree {
+                        completed: index,
+                        request,
+                        owner,
+                    });
                 }
             }
             _ => {}
         }
     }
-    late.extend(requested.into_values().map(|request| (request, usize::MAX)));
+    late.extend(requested.into_values().map(|(request, owner)| LateFree {
+        completed: usize::MAX,
+        request,
+        owner,
+    }));
     late
 }
 

@@ -238,6 +238,71 @@ fn completions_out_of_order_need_streams_of_their_own() {
 }
 
 #[test]
+fn what_one_request_completes_waits_on_streams_in_the_recorded_order() {
+    let segments = [0, 7].map(|stream| {
+        let address = BASE + (stream << 28);
+        on(
+            stream,
+            segment(address, "small", &[(2 << 20, 0, "inactive")]),
+        )
+    });
+    let (first, second) = (BASE, BASE + (7 << 28));
+    let entries = vec![
+        entry("segment_alloc", first, 2 << 20),
+        entry("alloc", first, 1),
+        on(7, entry("segment_alloc", second, 2 << 20)),
+        on(7, entry("alloc", second, 1)),
+        entry("free_requested", first, 1),
+        on(7, entry("free_requested", second, 1)),
+        entry("free_completed", first, 1),
+        on(7, entry("free_completed", second, 1)),
+        entry("alloc", first, 1),
+        entry("free_requested", first, 1),
+        entry("free_completed", first, 1),
+    ];
+    let trace = trace(&snapshot(segments.into(), entries));
+    assert_eq!(operations(&trace), "a0 a1 r0 f0 r1 f1 c0 c1 a2 f2");
+    let streams: Vec<StreamId> = trace
+        .operations()
+        .iter()
+        .filter_map(|operation| match operation {
+            TraceOp::RecordStream { stream, .. } => Some(*stream),
+            _ => None,
+        })
+        .collect();
+    assert!(streams[0] < streams[1], "{streams:?}");
+    assert!(streams[0] != StreamId(0) && streams[1] != StreamId(7));
+}
+
+#[test]
+fn a_free_from_before_the_trace_waits_on_a_stream_in_the_recorded_order() {
+    let segments = [0, 7].map(|stream| {
+        let address = BASE + (stream << 28);
+        on(
+            stream,
+            segment(address, "small", &[(2 << 20, 0, "inactive")]),
+        )
+    });
+    let (first, second) = (BASE, BASE + (7 << 28));
+    let entries = vec![
+        entry("free_requested", first, 1),
+        on(7, entry("free_completed", second, 1)),
+        entry("free_completed", first, 1),
+        entry("alloc", first, 1),
+        entry("free_requested", first, 1),
+        entry("free_completed", first, 1),
+    ];
+    let trace = trace(&snapshot(segments.into(), entries));
+    let pending = trace.start().held.iter().find(|held| held.pending);
+    let waits_for = pending.expect("a pending block").waits_for;
+    let TraceOp::RecordStream { stream, .. } = trace.operations()[0] else {
+        panic!("a stream is named")
+    };
+    assert!(waits_for < stream, "{waits_for:?} {stream:?}");
+    assert!(waits_for != StreamId(7) && stream != StreamId(0));
+}
+
+#[test]
 fn a_completion_that_no_request_saw_was_seen_by_emptying_the_cache() {
     let blocks = [((2 << 20), 0, "inactive")];
     let entries = vec![

@@ -167,3 +167,26 @@ fn impossible_heaps_are_refused() {
         assert!(error.contains(complaint), "{error}");
     }
 }
+
+#[test]
+fn a_range_at_the_end_of_all_addresses_is_refused() {
+    let (at, size) = (u64::MAX - 40 * MIB + 1, 20 * MIB);
+    let heap = HeapMap {
+        segments: vec![SegmentState {
+            address: Address(at),
+            size,
+            stream: StreamId::DEFAULT,
+            small: false,
+            expandable: true,
+            private_pool: (0, 0),
+            blocks: vec![BlockState {
+                address: Address(at),
+                size,
+                requested: 0,
+                usage: Usage::Free,
+            }],
+        }],
+    };
+    let error = restored(&heap).err().unwrap();
+    assert!(error.contains("go beyond 64 bits"), "{error}");
+}
