@@ -12,9 +12,8 @@ use std::time::Instant;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use gpumem_test::{
-    Address, BlockId, CachingConfig, CachingPolicy, DeviceId, DeviceMemory, Event, EventKind,
-    EventSink, Fence, Ledger, MemoryInfo, MemoryLimits, Policy, Refusal, Request, StreamId, TextId,
-    ThreadIndex,
+    Address, BlockId, CachingConfig, CachingPolicy, DeviceMemory, EventKind, EventSink, Fence,
+    Ledger, LedgerSink, MemoryInfo, MemoryLimits, Policy, Refusal, Request, StreamId,
 };
 
 const LISTS: [&str; 6] = ["edge", "gpt", "kv", "large", "mixed", "small"];
@@ -172,30 +171,28 @@ impl Sink for Vec<EventKind> {
 
 /// Events go to a ledger, a new one for each round: its pages are touched for the first time, as
 /// those of a test are.
-struct LedgerSink {
-    ledger: Ledger,
+struct Recorded {
+    sink: LedgerSink<Box<Ledger>>,
     slots: u64,
 }
 
-impl LedgerSink {
+impl Recorded {
     fn new(slots: u64) -> Self {
-        let ledger = Ledger::in_memory(slots).expect("memory");
-        Self { ledger, slots }
+        let ledger = Box::new(Ledger::in_memory(slots).expect("memory"));
+        let (device, thread, site) = Default::default();
+        let sink = LedgerSink::new(ledger, device, thread, site);
+        Self { sink, slots }
     }
 }
 
-impl EventSink for LedgerSink {
+impl EventSink for Recorded {
+    #[inline]
     fn record(&mut self, kind: EventKind) {
-        self.ledger.append(Event {
-            device: DeviceId::default(),
-            thread: ThreadIndex::default(),
-            site: TextId::default(),
-            kind,
-        });
+        self.sink.record(kind);
     }
 }
 
-impl Sink for LedgerSink {
+impl Sink for Recorded {
     fn rewind(&mut self) {
         *self = Self::new(self.slots);
     }
@@ -274,7 +271,7 @@ fn print_medians() {
         let caching = median(&mut plain, ops, Replay::round, Replay::free_all);
         let mut recorded = Replay::new(list, "", Vec::new());
         let recorded = median(&mut recorded, ops, Replay::round, Replay::free_all);
-        let mut ledger = Replay::new(list, "", LedgerSink::new(SLOTS));
+        let mut ledger = Replay::new(list, "", Recorded::new(SLOTS));
         let ledger = median(&mut ledger, ops, Replay::round, Replay::free_all);
         let mut expandable = Replay::new(list, "expandable_segments:True", ());
         let expandable = median(&mut expandable, ops, Replay::round, Replay::free_all);
@@ -306,7 +303,7 @@ fn caching_recorded(bencher: Bencher, list: &str) {
 /// The policy with every event in a ledger.
 #[divan::bench(args = LISTS)]
 fn caching_ledger(bencher: Bencher, list: &str) {
-    bench(bencher, Replay::new(list, "", LedgerSink::new(SLOTS)));
+    bench(bencher, Replay::new(list, "", Recorded::new(SLOTS)));
 }
 
 /// The policy with expandable segments.

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use crate::device::DeviceMemory;
 use crate::error::Error;
-use crate::event::{Event, EventKind, EventSink};
 use crate::ids::{BlockId, DeviceId, StreamId, TextId, ThreadIndex};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, LedgerSink};
 use crate::policy::{AnyPolicy, Block, Policy, Request};
 
 /// Who causes an event.
@@ -73,13 +72,9 @@ impl<D: DeviceMemory> Heap<D> {
     pub(crate) fn run<R>(
         &mut self,
         cause: Cause,
-        run: impl FnOnce(&mut AnyPolicy, &mut D, &mut Recorder<'_>) -> R,
+        run: impl FnOnce(&mut AnyPolicy, &mut D, &mut LedgerSink<&Ledger>) -> R,
     ) -> R {
-        let mut events = Recorder {
-            ledger: &self.ledger,
-            device: self.id,
-            cause,
-        };
+        let mut events = LedgerSink::new(&*self.ledger, self.id, cause.thread, cause.site);
         run(&mut self.policy, &mut self.device, &mut events)
     }
 
@@ -101,24 +96,5 @@ impl<D: DeviceMemory> Heap<D> {
     /// The device, for what does not change who holds memory: streams, copies.
     pub(crate) fn device_mut(&mut self) -> &mut D {
         &mut self.device
-    }
-}
-
-/// Writes what a policy says to the ledger, with who caused it.
-pub(crate) struct Recorder<'a> {
-    ledger: &'a Ledger,
-    device: DeviceId,
-    cause: Cause,
-}
-
-impl EventSink for Recorder<'_> {
-    #[inline]
-    fn record(&mut self, kind: EventKind) {
-        self.ledger.append(Event {
-            device: self.device,
-            thread: self.cause.thread,
-            site: self.cause.site,
-            kind,
-        });
     }
 }

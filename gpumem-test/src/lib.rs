@@ -78,7 +78,7 @@ pub use gpumem_test_macros::gpu_mem_test;
 pub use harness::{TestResult, environment, exit_code};
 pub use heap_map::{BlockState, HeapMap, SegmentState, Usage};
 pub use ids::{Address, BlockId, DeviceId, Fence, PoolId, StreamId, TextId, ThreadIndex};
-pub use ledger::{Ledger, Recording};
+pub use ledger::{Ledger, LedgerSink, Recording, Slot};
 pub use policy::{
     AnyPolicy, Block, CachingConfig, CachingPolicy, DriverPolicy, MemoryLimits, Origin, Policy,
     PrivatePoolId, ROUNDUP_INTERVALS, Request, Stat, Statistics, StatsByPool, memory_summary,

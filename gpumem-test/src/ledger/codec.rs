@@ -94,6 +94,15 @@ pub(super) fn check_header(words: &[AtomicU64], path: &Path) -> Result<u64, Erro
     Ok(word(2))
 }
 
+/// Sub-kind of a free that completed when it was requested: two events in one slot.
+const COMPLETED: u64 = 1 << 8;
+
+/// Word 0 of a free, marked as complete.
+#[inline]
+pub(super) fn completed(word: u64) -> u64 {
+    word | COMPLETED
+}
+
 #[inline]
 pub(super) fn encode(event: Event) -> [u64; SLOT_WORDS] {
     let mut words = [0; SLOT_WORDS];
@@ -229,6 +238,12 @@ pub(super) fn decode(words: &[AtomicU64], slots: u64) -> Recording {
             index += taken;
         } else if let Some(event) = decode_event(slot) {
             recording.events.push(event);
+            if let EventKind::FreeRequested { extent, requested } = event.kind
+                && slot[0] & COMPLETED != 0
+            {
+                let kind = EventKind::FreeCompleted { extent, requested };
+                recording.events.push(Event { kind, ..event });
+            }
         }
     }
     recording

@@ -61,6 +61,23 @@ impl Mapping {
         Ok(Self { map })
     }
 
+    /// Makes `count` words from `first` on present, so that writing them does not fault page by
+    /// page. Only a hint: refused, or on a system without it, the writes are slower.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn prepare(&self, first: usize, count: usize) {
+        let word = size_of::<AtomicU64>();
+        let end = ((first + count) * word).min(self.map.len());
+        #[cfg(target_os = "linux")]
+        if let Some(bytes) = end.checked_sub(first * word) {
+            let _ = self
+                .map
+                .advise_range(memmap2::Advice::PopulateWrite, first * word, bytes);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = end;
+    }
+
     /// All whole words.
     #[inline]
     pub(super) fn words(&self) -> &[AtomicU64] {

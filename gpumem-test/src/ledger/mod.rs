@@ -9,6 +9,7 @@ mod codec;
 #[allow(unsafe_code)] // The mapping: two calls, argued there.
 mod mapping;
 mod recording;
+mod sink;
 mod site;
 #[cfg(test)]
 mod tests;
@@ -25,10 +26,18 @@ use crate::ids::TextId;
 use codec::{HEADER_WORDS, SLOT_WORDS};
 use mapping::Mapping;
 pub use recording::Recording;
+pub use sink::LedgerSink;
 pub(crate) use site::Sites;
 
 /// Events that fit in a ledger unless the caller says otherwise: 4 194 304, in a sparse file.
 pub(crate) const DEFAULT_CAPACITY: u64 = 1 << 22;
+
+/// Slots that are made present together: 64 KiB.
+const STRETCH: u64 = 1 << 10;
+
+/// Where in a ledger an event is.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot(usize);
 
 /// An append-only list of events and the texts they name.
 pub struct Ledger {
@@ -77,18 +86,28 @@ impl Ledger {
         }
     }
 
-    /// Appends an event. When the ledger is full the event is counted as lost; a summary of it
-    /// says so instead of showing figures that are too low.
+    /// Appends an event and says where. When the ledger is full the event is counted as lost; a
+    /// summary of it says so instead of showing figures that are too low.
     #[inline]
-    pub fn append(&self, event: Event) {
+    pub fn append(&self, event: Event) -> Option<Slot> {
         let words = codec::encode(event);
-        if let Some(slot) = self.claim(1) {
-            // The first word says that the slot is written, so it comes last.
-            for (cell, word) in slot[1..].iter().zip(&words[1..]) {
-                cell.store(*word, Ordering::Relaxed);
-            }
-            slot[0].store(words[0], Ordering::Release);
+        let (slot, cells) = self.claim(1)?;
+        // The first word says that the slot is written, so it comes last.
+        for (cell, word) in cells[1..].iter().zip(&words[1..]) {
+            cell.store(*word, Ordering::Relaxed);
         }
+        cells[0].store(words[0], Ordering::Release);
+        Some(slot)
+    }
+
+    /// Marks a free as complete the moment it was requested.
+    #[inline]
+    fn complete(&self, slot: Slot) {
+        let cell = &self.mapping.words()[slot.0];
+        cell.store(
+            codec::completed(cell.load(Ordering::Relaxed)),
+            Ordering::Release,
+        );
     }
 
     /// The id of a text, which is written to the ledger when first seen.
@@ -102,7 +121,7 @@ impl Ledger {
         }
         let id = TextId(u32::try_from(texts.len() + 1).unwrap_or(u32::MAX));
         let slots = 1 + text.len().div_ceil(SLOT_WORDS * 8) as u64;
-        if let Some(cells) = self.claim(slots) {
+        if let Some((_, cells)) = self.claim(slots) {
             codec::write_text(cells, id, text);
         }
         texts.insert(text.to_owned(), id);
@@ -116,7 +135,7 @@ impl Ledger {
 
     /// Claims `count` slots in a row; `None` when the ledger is full.
     #[inline]
-    fn claim(&self, count: u64) -> Option<&[AtomicU64]> {
+    fn claim(&self, count: u64) -> Option<(Slot, &[AtomicU64])> {
         let words = self.mapping.words();
         let first = words[codec::NEXT].fetch_add(count, Ordering::Relaxed);
         if first + count > self.slots {
@@ -124,7 +143,14 @@ impl Ledger {
             return None;
         }
         let start = HEADER_WORDS + first as usize * SLOT_WORDS;
-        Some(&words[start..start + count as usize * SLOT_WORDS])
+        // PERF: a fault costs as much as fifty events, so stretches are made present as a whole.
+        if first % STRETCH < count {
+            self.mapping.prepare(start, STRETCH as usize * SLOT_WORDS);
+        }
+        Some((
+            Slot(start),
+            &words[start..start + count as usize * SLOT_WORDS],
+        ))
     }
 }
 

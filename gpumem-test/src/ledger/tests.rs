@@ -1,7 +1,7 @@
 use std::panic::Location;
 
-use super::{Ledger, Sites};
-use crate::event::{Event, EventKind, Extent, OomClass, SegmentKind};
+use super::{Ledger, LedgerSink, Sites};
+use crate::event::{Event, EventKind, EventSink, Extent, OomClass, SegmentKind};
 use crate::ids::{Address, DeviceId, StreamId, TextId, ThreadIndex};
 
 fn kinds() -> Vec<EventKind> {
@@ -128,7 +128,9 @@ fn threads_append_side_by_side_without_loss() {
     let ledger = Ledger::in_memory(8_000).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..8 {
-            scope.spawn(|| (0..1_000).for_each(|_| ledger.append(event(EventKind::ThreadEnd))));
+            scope.spawn(|| {
+                (0..1_000).for_each(|_| drop(ledger.append(event(EventKind::ThreadEnd))))
+            });
         }
     });
     assert_eq!(ledger.read().events.len(), 8_000);
@@ -151,8 +153,49 @@ fn a_text_that_a_wild_write_numbered_takes_no_room() {
     let ledger = Ledger::in_memory(8).unwrap();
     ledger.intern("kept");
     let cells = ledger.claim(2).unwrap();
-    super::codec::write_text(cells, TextId(u32::MAX), "wild");
+    super::codec::write_text(cells.1, TextId(u32::MAX), "wild");
     let recording = ledger.read();
     assert_eq!(recording.text(TextId(1)), "kept");
     assert_eq!(recording.text(TextId(u32::MAX)), "");
+}
+
+#[test]
+fn a_free_that_completes_at_once_takes_one_slot_and_reads_as_two_events() {
+    let extent = |address| Extent {
+        address: Address(address),
+        size: 512,
+        stream: StreamId(0),
+    };
+    let requested = |address| EventKind::FreeRequested {
+        extent: extent(address),
+        requested: 500,
+    };
+    let completed = |address| EventKind::FreeCompleted {
+        extent: extent(address),
+        requested: 500,
+    };
+    let kinds = [
+        requested(1),
+        completed(1),
+        requested(2),
+        requested(3),
+        completed(2),
+        completed(3),
+    ];
+    let ledger = Ledger::in_memory(5).unwrap();
+    let who = (DeviceId(1), ThreadIndex(2), TextId(3));
+    let mut sink = LedgerSink::new(&ledger, who.0, who.1, who.2);
+    for kind in kinds {
+        sink.record(kind);
+    }
+    let recording = ledger.read();
+    assert_eq!(recording.lost, 0, "six events fit in five slots");
+    let read: Vec<_> = recording.events.iter().map(|event| event.kind).collect();
+    assert_eq!(read, kinds, "in the order in which they came");
+    assert!(
+        recording
+            .events
+            .iter()
+            .all(|event| (event.device, event.thread, event.site) == who)
+    );
 }
