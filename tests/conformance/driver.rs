@@ -76,35 +76,3 @@ fn value(outcome: Result<Address, Refusal>) -> u64 {
         Err(refusal) => u64::from(refusal.code()),
     }
 }
-
-#[test]
-fn the_recordings_of_the_driver_are_reproduced() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces/driver");
-    let mut files: Vec<_> = std::fs::read_dir(folder)
-        .expect("tests/traces/driver exists")
-        .map(|entry| entry.expect("the folder can be read").path())
-        .collect();
-    files.sort();
-    assert!(!files.is_empty());
-    let (mut equal, mut steps) = (0, 0);
-    for file in files {
-        let name = file
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        let cases = if name.starts_with("direct") {
-            direct(&file)
-        } else {
-            pool(&file)
-        };
-        for case in cases.expect("the recording is understood") {
-            println!("driver/{name} {}: {}/{}", case.name, case.equal, case.steps);
-            if let Some(difference) = case.first_difference {
-                println!("  {difference}");
-            }
-            equal += case.equal;
-            steps += case.steps;
-        }
-    }
-    assert_eq!(equal, steps, "steps that equal the recording");
-}
