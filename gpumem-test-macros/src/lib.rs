@@ -58,7 +58,7 @@ use signature::Function;
 /// | `should_oom` | | at least one out-of-memory must reach the code | one fails the test |
 /// | `allow_oom` | | an out-of-memory that reaches the code does not fail the test | one fails the test |
 /// | `snapshot` | none, `"name"` | compares the summary with the accepted one, by insta | no comparison |
-/// | `tolerance` | a share | how far the bytes of the summary may be from those accepted; counts are exact | equal |
+/// | `tolerance` | a share | how far each byte figure of the summary may be from the accepted one (pinned free bytes: in shares of the reserved peak); counts and the budget are exact | equal |
 /// | `args` | `[1, 8, 64]` | one test for each value, passed as the last parameter | one test |
 /// | `timeout` | `"60s"` | how long the test may run | the harness's own |
 /// | `ignore` | none, `"why"` | runs only when asked for, with `--ignored` | it runs |
