@@ -13,7 +13,8 @@ use super::{Buffer, Gpu};
 
 /// An ordered queue of device work, on which memory is allocated and freed.
 ///
-/// Cloning it names the same stream.
+/// Cloning it names the same stream, which lives as long as its session: dropping the last handle
+/// destroys nothing, as with PyTorch's streams.
 #[derive(Clone)]
 pub struct Stream {
     gpu: Gpu,

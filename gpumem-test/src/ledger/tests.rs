@@ -129,7 +129,9 @@ fn threads_append_side_by_side_without_loss() {
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
-                (0..1_000).for_each(|_| drop(ledger.append(event(EventKind::ThreadEnd))))
+                for _ in 0..1_000 {
+                    ledger.append(event(EventKind::ThreadEnd)).unwrap();
+                }
             });
         }
     });
