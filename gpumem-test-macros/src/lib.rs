@@ -55,12 +55,12 @@ use signature::Function;
 /// | `max_leak` | a size, `"steady"` | bytes that may stay allocated after the test; `"steady"` runs the body twice and counts only what the second run adds | `"0B"` |
 /// | `max_allocations` | a count | highest count of requests | no bound |
 /// | `max_device_allocations` | a count | highest count of driver allocations | no bound |
-/// | `should_oom` | | at least one out-of-memory must reach the code | one fails the test |
+/// | `should_oom` | | at least one out-of-memory must reach the code, which may then end as it will, short of a crash | one fails the test |
 /// | `allow_oom` | | an out-of-memory that reaches the code does not fail the test | one fails the test |
 /// | `snapshot` | none, `"name"` | compares the summary with the accepted one, by insta | no comparison |
 /// | `tolerance` | a share | how far each byte figure of the summary may be from the accepted one (pinned free bytes: in shares of the reserved peak); counts and the budget are exact | equal |
 /// | `args` | `[1, 8, 64]` | one test for each value, passed as the last parameter | one test |
-/// | `timeout` | `"60s"` | how long the test may run | the harness's own |
+/// | `timeout` | `"60s"` | how long the test may run | no limit |
 /// | `ignore` | none, `"why"` | runs only when asked for, with `--ignored` | it runs |
 ///
 /// - A **size** is a number and a unit in a string, `"512MiB"` or `"1.5 GiB"`: `B`, binary `KiB`,

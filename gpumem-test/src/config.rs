@@ -139,7 +139,8 @@ pub enum DeviceSpec {
     /// `auto`: a GPU if this version can use one and there is one, else `sim`.
     #[default]
     Auto,
-    /// `sim`, `sim:rtx4090`, `sim:24GiB`, `sim:h200*2`: simulated cards of one profile.
+    /// `sim`, `sim:rtx4090`, `sim:24GiB`: simulated cards of one profile. `sim:h200*2` is read and
+    /// refused: this version runs a test on one device.
     Sim {
         /// The profile's name, or a size.
         profile: String,

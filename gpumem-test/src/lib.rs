@@ -16,6 +16,7 @@
 //!         cache = gpu.alloc((1 << 20) + (token << 10))?; // the old one lives until here
 //!     }
 //!     gpu.checkpoint("decode");
+//!     drop(cache);
 //!     Ok(())
 //! }
 //!

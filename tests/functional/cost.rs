@@ -4,12 +4,12 @@
 
 use super::program::{program, run};
 
-/// Two cores for 2 s. Time of the processor is asked for, not of the clock: other tests, and who
-/// knows what else, run beside this one.
+/// What two cores have in 2 s. Time of the processor is asked for, not of the clock: other tests,
+/// and who knows what else, run beside this one.
 const MOST: f64 = 4.0;
 
 #[test]
-fn two_hundred_tests_take_two_cores_less_than_two_seconds() {
+fn two_hundred_tests_cost_less_than_two_cores_do_in_two_seconds() {
     // `times` prints the shell's own times and, on the second line, those of what it started.
     let script = r#""$0" --quiet >&2 && times"#;
     let output = run(&mut program(

@@ -1,3 +1,5 @@
+//! The bounds, over summaries made by hand.
+
 use std::time::Duration;
 
 use super::{Amount, Bound, Bounds, Ended, Finding, Place, is_accepted, judge};

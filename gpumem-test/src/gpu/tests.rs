@@ -1,3 +1,5 @@
+//! The handle, over the simulated device.
+
 use crate::bytes::Bytes;
 use crate::error::Error;
 use crate::gpu::{Buffer, Gpu};
@@ -58,6 +60,14 @@ fn zero_elements_take_nothing() -> Result<(), Error> {
         assert!(empty.copy_to_host()?.is_empty());
         assert_eq!(gpu.memory_reserved(), Bytes::ZERO);
     }
+    Ok(())
+}
+
+#[test]
+fn the_driver_refuses_a_plain_request_of_nothing() -> Result<(), Error> {
+    let error = gpu("driver").malloc(Bytes::ZERO).unwrap_err();
+    assert_eq!(error.to_string(), "cuMemAlloc of 0 B failed: invalid value");
+    assert_eq!(gpu("caching").malloc(Bytes::ZERO)?, Address::NULL);
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The environment variables that the harness reads.
 //!
-//! A variable goes before the attribute, for every test of the run. One that is empty counts as
+//! A variable goes before the attribute, for every test of the run. (A settings file,
+//! `gpumem.toml`, is for a later version.) One that is empty counts as
 //! not set. A wrong value, or a name that is nearly one of these, keeps all tests from starting
 //! (status [`NOT_STARTED`](crate::exit_code::NOT_STARTED)).
 //!

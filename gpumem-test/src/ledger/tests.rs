@@ -1,3 +1,5 @@
+//! The ledger and its format.
+
 use std::panic::Location;
 
 use super::{Ledger, LedgerSink, Sites};

@@ -83,7 +83,8 @@ pub trait Policy {
     /// Serves a request. Size 0 gets [`Block::NULL`], with no event and no statistic.
     ///
     /// # Errors
-    /// Out of memory, with its facts; or a refusal of the device.
+    /// Out of memory, with its facts; or a refusal of the device. `driver` refuses a plain request
+    /// of size 0, as `cuMemAlloc` does.
     fn alloc<D: DeviceMemory, S: EventSink>(
         &mut self,
         device: &mut D,

@@ -1,4 +1,4 @@
-//! Front door 3: a trace run against any policy and device.
+//! Front door 2: a trace run against any policy and device.
 //!
 //! [`Replay`] owns the order of operations and which blocks are held. Where blocks go is the
 //! policy's business: a trace recorded under one policy, budget or device runs under any other.

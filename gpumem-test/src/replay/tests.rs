@@ -1,3 +1,5 @@
+//! Replays over small traces.
+
 use super::Replay;
 use crate::device::sim::{DeviceProfile, SimDevice};
 use crate::device::{DeviceMemory, MemoryInfo, Refusal};

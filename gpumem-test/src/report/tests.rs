@@ -1,3 +1,5 @@
+//! Every message, worded.
+
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! The text under review.
+
 use super::{Comparison, text};
 use crate::event::{OomClass, SegmentKind};
 use crate::summary::testing::{MIB, Script};

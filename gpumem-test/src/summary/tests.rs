@@ -1,3 +1,5 @@
+//! Summaries of recordings made by hand.
+
 use std::time::{Duration, Instant};
 
 use super::testing::{MIB, Script};

@@ -95,7 +95,7 @@ impl Trace {
         let path = path.as_ref();
         let name = path.display().to_string();
         let bytes = std::fs::read(path)
-            .map_err(|error| Error::io(format!("cannot read trace {name}"), error))?;
+            .map_err(|error| torch_snapshot::file::missing("trace", &name, error))?;
         match str::from_utf8(&bytes) {
             Ok(text) if text::is_likely(text) => text::parse(name, text),
             _ => TorchSnapshot::from_bytes(&name, &bytes)?.trace(None),

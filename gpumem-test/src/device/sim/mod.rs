@@ -2,7 +2,7 @@
 //!
 //! [`SimDevice`] holds the parts together: physical memory (`supply.rs`), plain allocations
 //! (`direct.rs`), stream-ordered pools (`pool/`), address ranges and pages (`vmm.rs`), the order
-//! of streams (`order.rs`) and the bytes themselves (`contents.rs`). `streams.rs` has its calls on
+//! of streams (`order/`) and the bytes themselves (`contents.rs`). `streams.rs` has its calls on
 //! streams, `pools.rs` those on pools, `copies.rs` those on bytes, `memory.rs` what policies ask.
 //! It knows the driver's calls, not policies.
 //!

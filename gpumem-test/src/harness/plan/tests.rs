@@ -1,3 +1,5 @@
+//! Names, lists and mistakes of plans.
+
 use super::{Case, Mistake, Plan};
 use crate::config::Budget;
 use crate::gpu::Gpu;

@@ -170,7 +170,11 @@ impl Policy for DriverPolicy {
         request: Request,
     ) -> Result<Block, Error> {
         if request.size == 0 {
-            return Ok(Block::NULL);
+            // As the driver: an asynchronous request of nothing succeeds, a plain one does not.
+            return match request.origin {
+                Origin::StreamOrdered => Ok(Block::NULL),
+                Origin::Plain => Err(Refusal::InvalidValue.into_error("cuMemAlloc of 0 B")),
+            };
         }
         if !self.watches {
             self.watches = true;

@@ -33,19 +33,21 @@ const SMALL: Option<u64> = Some(256 << 20);
 
 /// Every policy, with settings that reach each of its rooms, on several devices, with and without
 /// a budget that runs out.
-const SUBJECTS: [Subject; 14] = [
+const SUBJECTS: [Subject; 16] = [
     subject("driver", "h200", None),
     subject("driver", "t4", SMALL),
     subject("driver", "1GiB", None),
-    subject("caching", "h200", None),
+    subject("driver", "l40s", SMALL),
+    subject("caching", "a10", None),
     subject("caching", "rtx4090", SMALL),
     subject("caching", "1GiB", None),
-    subject("caching:expandable_segments:True", "h200", None),
+    subject("caching:expandable_segments:True", "rtx3090", None),
     subject("caching:expandable_segments:True", "l4", SMALL),
     subject("caching:expandable_segments:True", "1GiB", None),
     subject("caching:max_split_size_mb:24", "a100-40", SMALL),
+    subject("caching:max_split_size_mb:24", "a100-80", None),
     subject("caching:garbage_collection_threshold:0.5", "b200", SMALL),
-    subject("caching:roundup_power2_divisions:4", "t4", SMALL),
+    subject("caching:roundup_power2_divisions:4", "rtx5090", SMALL),
     subject("caching:roundup_power2_divisions:[1:2,>:8]", "h100", None),
     subject("caching:per_process_memory_fraction:0.01", "t4", None),
 ];
@@ -79,6 +81,14 @@ fn run(subject: Subject, operations: &[Operation]) -> Result<(), String> {
             .map_err(|wrong| format!("step {step} {operation:?}: {wrong}"))?;
     }
     model.finish()
+}
+
+#[test]
+fn every_card_is_among_the_devices() {
+    for card in crate::device::sim::DeviceProfile::names() {
+        let is_there = SUBJECTS.iter().any(|subject| subject.device == card);
+        assert!(is_there, "no subject runs on {card}");
+    }
 }
 
 #[test]

@@ -1,3 +1,5 @@
+//! The document against its schema.
+
 use std::path::Path;
 use std::time::Duration;
 

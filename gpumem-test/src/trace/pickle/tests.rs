@@ -1,3 +1,5 @@
+//! Pickles, well-formed and hostile.
+
 use super::opcode::Reason;
 use super::{Arena, PickleError, Value, read};
 

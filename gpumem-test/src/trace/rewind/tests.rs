@@ -1,3 +1,5 @@
+//! Starting states and operations of small snapshots.
+
 use crate::heap_map::Usage;
 use crate::ids::StreamId;
 use crate::trace::sample::{BASE, Plain, entry, frames, read, segment, small, snapshot};

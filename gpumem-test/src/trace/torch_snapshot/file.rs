@@ -47,6 +47,14 @@ pub(super) fn expand<'a>(name: &str, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, E
     Ok(Cow::Owned(expanded))
 }
 
+/// The error for a file that is not there, or cannot be read. A relative name counts from the
+/// package's folder in `cargo test`, which is where it is most often looked for in vain.
+pub(in crate::trace) fn missing(what: &str, name: &str, error: std::io::Error) -> Error {
+    Error::io(format!("cannot read {what} {name}"), error).with_help(
+        "name it from the package's folder, as by `concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/run.pickle\")`",
+    )
+}
+
 fn too_large(name: &str) -> Error {
     Error::recording(format!(
         "cannot read snapshot {name}: it has more than {}",

@@ -8,7 +8,7 @@
 
 mod entries;
 mod fields;
-mod file;
+pub(super) mod file;
 mod frames;
 mod segments;
 mod settings;
@@ -149,8 +149,7 @@ impl TorchSnapshot {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        let bytes = std::fs::read(path)
-            .map_err(|error| Error::io(format!("cannot read snapshot {name}"), error))?;
+        let bytes = std::fs::read(path).map_err(|error| file::missing("snapshot", &name, error))?;
         Self::from_bytes(&name, &bytes)
     }
 

@@ -1,3 +1,5 @@
+//! Snapshots, well-formed and not.
+
 use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
@@ -265,6 +267,11 @@ fn what_is_no_snapshot_is_recognised() {
     assert_eq!(
         missing.to_string(),
         "cannot read snapshot no/such/file.pickle"
+    );
+    assert!(
+        missing
+            .help()
+            .is_some_and(|help| help.contains("CARGO_MANIFEST_DIR"))
     );
 }
 

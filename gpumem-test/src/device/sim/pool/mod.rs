@@ -3,7 +3,7 @@
 //! One range of addresses in chunks of 32 MiB, each backed with memory or not; blocks tile the
 //! range. A block is live, or free in the list of the stream that freed it, or settled in the
 //! common list, which any stream may use. `allocate.rs` searches, `settle.rs` moves from streams'
-//! lists to the common one and releases chunks. Who is ordered behind whom is `order.rs`'s.
+//! lists to the common one and releases chunks. Who is ordered behind whom is `order/`'s.
 //!
 //! Invariants: no two neighbours are in the same list; reserved = 32 MiB × backed chunks; a chunk
 //! that a live block or a stream's block touches is backed.
