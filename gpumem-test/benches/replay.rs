@@ -12,14 +12,13 @@ use std::time::Instant;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use gpumem_test::{
-    Address, BlockId, CachingConfig, CachingPolicy, DeviceMemory, EventKind, EventSink, Fence,
-    Ledger, LedgerSink, MemoryInfo, MemoryLimits, Policy, Refusal, Request, StreamId,
+    BlockId, CachingConfig, CachingPolicy, DeviceProfile, EventKind, EventSink, Ledger, LedgerSink,
+    MemoryLimits, Policy, Request, SimDevice, StreamId,
 };
 
 const LISTS: [&str; 6] = ["edge", "gpt", "kv", "large", "mixed", "small"];
 /// Rounds before and during a measurement, as for the original.
 const ROUNDS: usize = 30;
-const TOTAL: u64 = 150_109_880_320;
 
 fn main() {
     // Cargo passes `--bench`; listing and filtering are divan's.
@@ -61,47 +60,10 @@ fn read(list: &str) -> (Vec<Op>, usize) {
     (ops, ids)
 }
 
-/// A device that always has memory.
-struct EndlessDevice(u64);
-
-impl DeviceMemory for EndlessDevice {
-    fn malloc(&mut self, size: u64) -> Result<Address, Refusal> {
-        self.0 += size.next_multiple_of(2 << 20);
-        Ok(Address(self.0 - size.next_multiple_of(2 << 20)))
-    }
-    fn free(&mut self, _: Address) -> Result<(), Refusal> {
-        Ok(())
-    }
-    fn reserve_range(&mut self, size: u64) -> Result<Address, Refusal> {
-        self.malloc(size)
-    }
-    fn release_range(&mut self, _: Address, _: u64) {}
-    fn map(&mut self, _: Address, _: u64, _: u64) -> Result<(), Refusal> {
-        Ok(())
-    }
-    fn unmap(&mut self, _: Address, _: u64, _: u64, _: StreamId) {}
-    fn memory_info(&self) -> MemoryInfo {
-        MemoryInfo {
-            free: TOTAL,
-            total: TOTAL,
-        }
-    }
-    fn granularity(&self) -> u64 {
-        2 << 20
-    }
-    fn record(&mut self, _: StreamId) -> Fence {
-        Fence(0)
-    }
-    fn query(&mut self, _: Fence) -> bool {
-        true
-    }
-    fn wait(&mut self, _: Fence) {}
-}
-
 /// A policy, warm after the rounds that it has seen.
 struct Replay<S> {
     policy: CachingPolicy,
-    device: EndlessDevice,
+    device: SimDevice,
     sink: S,
     ops: Vec<Op>,
     held: Vec<BlockId>,
@@ -112,8 +74,8 @@ impl<S: Sink> Replay<S> {
         let (ops, ids) = read(list);
         let (config, _) = CachingConfig::parse(config).expect("a configuration");
         let mut replay = Self {
-            policy: CachingPolicy::new(config, MemoryLimits::device(TOTAL)),
-            device: EndlessDevice(1 << 40),
+            policy: CachingPolicy::new(config, MemoryLimits::device(DeviceProfile::h200().total)),
+            device: SimDevice::new(DeviceProfile::h200()),
             sink,
             ops,
             held: vec![BlockId::NULL; ids],

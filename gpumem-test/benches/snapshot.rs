@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gpumem_test::{
-    Address, CachingConfig, CachingPolicy, DeviceMemory, Fence, MemoryInfo, MemoryLimits, Refusal,
-    Replay, StreamId, TorchSnapshot,
+    CachingConfig, CachingPolicy, DeviceProfile, MemoryLimits, Replay, SimDevice, TorchSnapshot,
 };
 
 /// The events that the promise is about, and the time that it allows them.
@@ -61,7 +60,11 @@ fn load_and_replay(path: &Path) -> usize {
             .expect("a heap");
     let held = trace.start().held.iter().map(|held| held.address).zip(ids);
     let outcome = Replay::onto(&trace, held)
-        .run(&mut policy, &mut Endless(1 << 40), &mut ())
+        .run(
+            &mut policy,
+            &mut SimDevice::new(DeviceProfile::h200()),
+            &mut (),
+        )
         .expect("a replay");
     assert!(outcome.fits());
     snapshot.device_traces.iter().map(Vec::len).sum()
@@ -77,52 +80,4 @@ fn load(bencher: divan::Bencher) {
 fn load_rewind_and_replay(bencher: divan::Bencher) {
     let path = largest();
     bencher.bench(|| load_and_replay(&path));
-}
-
-/// A device that always has memory, from this address on.
-struct Endless(u64);
-
-impl DeviceMemory for Endless {
-    fn malloc(&mut self, size: u64) -> Result<Address, Refusal> {
-        let address = Address(self.0);
-        self.0 += size.next_multiple_of(2 << 20);
-        Ok(address)
-    }
-
-    fn free(&mut self, _: Address) -> Result<(), Refusal> {
-        Ok(())
-    }
-
-    fn reserve_range(&mut self, size: u64) -> Result<Address, Refusal> {
-        self.malloc(size)
-    }
-
-    fn release_range(&mut self, _: Address, _: u64) {}
-
-    fn map(&mut self, _: Address, _: u64, _: u64) -> Result<(), Refusal> {
-        Ok(())
-    }
-
-    fn unmap(&mut self, _: Address, _: u64, _: u64, _: StreamId) {}
-
-    fn memory_info(&self) -> MemoryInfo {
-        MemoryInfo {
-            free: 141 << 30,
-            total: 141 << 30,
-        }
-    }
-
-    fn granularity(&self) -> u64 {
-        2 << 20
-    }
-
-    fn record(&mut self, _: StreamId) -> Fence {
-        Fence(0)
-    }
-
-    fn query(&mut self, _: Fence) -> bool {
-        true
-    }
-
-    fn wait(&mut self, _: Fence) {}
 }
