@@ -20,6 +20,8 @@ use rustc_hash::FxHashMap;
 
 use self::chunks::Chunks;
 use self::list::StreamList;
+use std::collections::VecDeque;
+
 use super::UNIT;
 use super::free_list::{Entry, FreeIndex};
 use super::order::Slot;
@@ -90,11 +92,12 @@ pub(super) struct Pool {
     unbacked: FreeIndex,
     entries: u64,
     /// Lists by slot, and the slots in the order of their streams' first allocation. The place of
-    /// a destroyed stream stays, and the next stream that joins has it.
+    /// a destroyed stream stays; streams that join later have such places, first vacated first.
     ///
     /// Source: 4 recordings of two cases on the default pool, driver 580.159.04 on an H200.
     lists: Vec<StreamList>,
     order: Vec<Option<Slot>>,
+    vacant: VecDeque<usize>,
     chunks: Chunks,
     live: FxHashMap<u64, NodeId>,
     figures: PoolFigures,
@@ -121,6 +124,7 @@ impl Pool {
             entries: 0,
             lists: Vec::new(),
             order: Vec::new(),
+            vacant: VecDeque::new(),
             chunks: Chunks::default(),
             live: FxHashMap::default(),
             figures: PoolFigures::default(),
@@ -209,8 +213,10 @@ impl Pool {
         {
             debug_assert!(list.is_empty());
             *list = StreamList::default();
-            let place = self.order.iter_mut().find(|place| **place == Some(slot));
-            *place.unwrap_or_else(|| unreachable!("an ordered list has a place")) = None;
+            let place = self.order.iter().position(|place| *place == Some(slot));
+            let place = place.unwrap_or_else(|| unreachable!("an ordered list has a place"));
+            self.order[place] = None;
+            self.vacant.push_back(place);
         }
     }
 
@@ -222,8 +228,8 @@ impl Pool {
         }
         if !self.lists[index].is_ordered {
             self.lists[index].is_ordered = true;
-            match self.order.iter_mut().find(|place| place.is_none()) {
-                Some(vacant) => *vacant = Some(slot),
+            match self.vacant.pop_front() {
+                Some(place) => self.order[place] = Some(slot),
                 None => self.order.push(Some(slot)),
             }
         }
