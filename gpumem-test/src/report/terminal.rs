@@ -27,7 +27,8 @@ pub(crate) fn failure(judged: &Judged<'_>, output: &str, next: &Next<'_>) -> Str
     if judged.snapshot_changed {
         report.gap();
         report.line(0, messages::SNAPSHOT);
-    } else if judged.findings.is_empty() {
+    }
+    if report.shown.is_empty() {
         report.moments_of_interest();
     }
     report.setup();
@@ -132,7 +133,8 @@ impl<'a> Report<'a> {
         self.line(2, &messages::heap(moment));
     }
 
-    /// A test that ended badly and broke nothing: what it held at its peak, and why requests failed.
+    /// A failure of which no other part shows the heap (a changed snapshot, a count, a leak, a
+    /// panic): what was held at the allocated peak, and why requests failed.
     fn moments_of_interest(&mut self) {
         let summary = self.judged.summary;
         for (index, device) in summary.devices.iter().enumerate() {

@@ -168,6 +168,54 @@ fn a_changed_snapshot_leads_to_its_review() {
 }
 
 #[test]
+fn a_failure_without_a_moment_shows_the_allocated_peak() {
+    let panicked = Ended::Panicked {
+        message: "no".to_owned(),
+        place: String::new(),
+    };
+    let allow = Bounds {
+        allow_oom: true,
+        max_leak: 1 << 30,
+        ..Bounds::default()
+    };
+    let count = Bounds {
+        max_allocations: Some(10),
+        ..allow.clone()
+    };
+    let leak = Bounds {
+        max_leak: 0,
+        ..allow.clone()
+    };
+    for (bounds, ended) in [
+        (&count, &Ended::Returned),
+        (&leak, &Ended::Returned),
+        (&leak, &panicked),
+        (&allow, &panicked),
+    ] {
+        let text = report(&training(), bounds, ended, "");
+        for part in [
+            "peak allocated 1.50 GiB\n  at event 24 of 44, after checkpoint \"backward\", 18 blocks held:",
+            "    1.00 GiB    1 block   src/model.rs:88\n",
+            "    2.00 MiB    2 blocks  2 other places\n",
+            "fragmentation 44.4% (largest hole 69.00 MiB of 124.00 MiB pinned free)\n",
+        ] {
+            assert_eq!(text.matches(part).count(), 1, "{part} in\n{text}");
+        }
+    }
+}
+
+#[test]
+fn a_moment_that_holds_nothing_announces_no_list() {
+    let mut script = Script::new("driver");
+    script
+        .run_begin(0)
+        .out_of_memory(OomClass::Budget, MIB)
+        .run_end(0);
+    let text = report(&script, &Bounds::default(), &Ended::Returned, "");
+    assert!(text.contains("at event 2 of 3, no block held\n"), "{text}");
+}
+
+#[test]
 fn a_test_without_an_event_can_fail_too() {
     let ended = Ended::Exited { code: 0 };
     insta::assert_snapshot!(report(

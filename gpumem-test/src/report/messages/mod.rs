@@ -47,13 +47,14 @@ pub(super) fn largest_hole(moment: &Moment) -> String {
     format!("largest hole {largest} of {pinned} pinned free")
 }
 
-/// When a moment was, and how much was held: a line that ends before a list of holders.
+/// When a moment was, and how much was held: a line that ends before a list of holders, if there
+/// are any.
 pub(super) fn moment(moment: &Moment, summary: &Summary) -> String {
-    format!(
-        "{}, {} held:",
-        event(moment, summary),
-        counted(moment.blocks, "block")
-    )
+    let event = event(moment, summary);
+    match moment.blocks {
+        0 => format!("{event}, no block held"),
+        blocks => format!("{event}, {} held:", counted(blocks, "block")),
+    }
 }
 
 /// That a heap has been shown already, as it was at an earlier or the same event.
@@ -214,7 +215,7 @@ pub(super) fn timing(figures: &[String]) -> String {
 /// That the accepted summary differs, or that there is none.
 pub(super) const SNAPSHOT: &str = "no accepted snapshot holds this summary";
 
-/// The heading of the peak of a test that broke nothing.
+/// The heading of the peak of a test of which nothing else shows the heap.
 pub(super) fn peak(allocated: Bytes) -> String {
     format!("peak allocated {allocated}")
 }
