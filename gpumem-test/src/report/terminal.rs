@@ -1,7 +1,7 @@
 //! The report of a failed test.
 
 use crate::bytes::Bytes;
-use crate::check::{self, Bound, Finding, Place};
+use crate::check::{self, Bound, Compared, Finding, Place};
 use crate::summary::{DeviceSummary, Moment};
 
 use super::messages;
@@ -24,9 +24,9 @@ pub(crate) fn failure(judged: &Judged<'_>, output: &str, next: &Next<'_>) -> Str
     for finding in judged.findings {
         report.finding(finding);
     }
-    if judged.snapshot_changed {
+    if let Some(text) = messages::compared(judged.snapshot) {
         report.gap();
-        report.line(0, messages::SNAPSHOT);
+        report.line(0, text);
     }
     if report.shown.is_empty() {
         report.moments_of_interest();
@@ -198,7 +198,7 @@ impl<'a> Report<'a> {
     fn next(&mut self, next: &Next<'_>) {
         self.gap();
         self.line(0, &messages::run_alone(next));
-        if self.judged.snapshot_changed {
+        if self.judged.snapshot != Compared::Equal {
             self.line(0, &messages::accept(next));
         }
         if let Some(path) = next.json {

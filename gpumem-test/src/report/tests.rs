@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use super::{Judged, Next, failure, messages};
 use crate::bytes::Bytes;
-use crate::check::{Bound, Bounds, Ended, judge};
+use crate::check::{Bound, Bounds, Compared, Ended, judge};
 use crate::event::{OomClass, SegmentKind};
 use crate::summary::testing::{MIB, Script};
 
@@ -80,7 +80,7 @@ fn report(script: &Script, bounds: &Bounds, ended: &Ended, output: &str) -> Stri
         bounds,
         findings: &findings,
         ended,
-        snapshot_changed: false,
+        snapshot: Compared::Equal,
     };
     let next = Next {
         package: "models",
@@ -140,7 +140,7 @@ fn a_changed_snapshot_leads_to_its_review() {
         bounds: &Bounds::default(),
         findings: &[],
         ended: &Ended::Returned,
-        snapshot_changed: true,
+        snapshot: Compared::Differs,
     };
     let next = Next {
         package: "models",
@@ -150,6 +150,16 @@ fn a_changed_snapshot_leads_to_its_review() {
         snapshot_stored: true,
     };
     insta::assert_snapshot!(failure(&judged, "-old\n+new", &next));
+    let first = Judged {
+        snapshot: Compared::NoneAccepted,
+        ..judged
+    };
+    let text = failure(&first, "", &next);
+    assert!(
+        text.starts_with("no snapshot of this test is accepted yet\n"),
+        "{text}"
+    );
+    assert!(text.contains("cargo insta review"), "{text}");
     for (target, command) in [
         (None, "cargo insta test --review -p models ("),
         (

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::super::tests::{strict, training};
 use super::{Judged, json};
-use crate::check::{Bounds, Ended, judge};
+use crate::check::{Bounds, Compared, Ended, judge};
 use crate::summary::Summary;
 use crate::summary::testing::{MIB, Script};
 
@@ -17,7 +17,7 @@ fn document(script: &Script, bounds: &Bounds, ended: &Ended) -> serde_json::Valu
         bounds,
         findings: &findings,
         ended,
-        snapshot_changed: false,
+        snapshot: Compared::Equal,
     });
     serde_json::from_str(&text).unwrap()
 }

@@ -8,7 +8,7 @@ mod failed;
 mod finding;
 
 use crate::bytes::Bytes;
-use crate::check::Ended;
+use crate::check::{Compared, Ended};
 use crate::ids::DeviceId;
 use crate::summary::{Holder, Leak, Moment, Others, Summary};
 
@@ -212,8 +212,14 @@ pub(super) fn timing(figures: &[String]) -> String {
     )
 }
 
-/// That the accepted summary differs, or that there is none.
-pub(super) const SNAPSHOT: &str = "no accepted snapshot holds this summary";
+/// That the accepted snapshot holds another summary, or that there is none.
+pub(super) fn compared(compared: Compared) -> Option<&'static str> {
+    match compared {
+        Compared::Equal => None,
+        Compared::Differs => Some("the summary differs from the accepted snapshot"),
+        Compared::NoneAccepted => Some("no snapshot of this test is accepted yet"),
+    }
+}
 
 /// The heading of the peak of a test of which nothing else shows the heap.
 pub(super) fn peak(allocated: Bytes) -> String {
