@@ -102,12 +102,14 @@ pub(super) fn of(
 /// A session that was never open is described by what it was to be.
 fn about(case: &Case, facts: Option<SessionFacts>) -> About {
     let facts = facts.unwrap_or_else(|| {
-        let device_total = facts::total_bytes(&case.device).unwrap_or_default();
+        let device = facts::device(&case.device)
+            .unwrap_or_else(|error| unreachable!("the plan has looked the device up: {error}"));
         SessionFacts {
             settings: Vec::new(),
-            device: case.device.to_string(),
-            device_total,
-            budget: case.budget.map(|budget| budget.on(device_total)),
+            device: device.name,
+            device_total: device.total,
+            budget: case.budget.map(|budget| budget.on(device.total)),
+            context_overhead: device.context_overhead,
         }
     });
     About {
@@ -118,6 +120,7 @@ fn about(case: &Case, facts: Option<SessionFacts>) -> About {
         device_named: case.device_named,
         device_total: facts.device_total,
         budget: facts.budget,
+        context_overhead: facts.context_overhead,
     }
 }
 

@@ -40,6 +40,25 @@ fn peaks_are_taken_at_every_event() {
 }
 
 #[test]
+fn device_used_is_the_context_and_whole_pages() {
+    let mut script = Script::new("caching");
+    script.about().context_overhead = 500;
+    script
+        .segment(LARGE, 0, 3 * MIB)
+        .segment(LARGE, 64 * MIB, 20 * MIB)
+        .map(128 * MIB, 2 * MIB, 2 * MIB)
+        .release(LARGE, 0, 3 * MIB)
+        .unmap(128 * MIB, 2 * MIB, 2 * MIB);
+    let device = of(&script);
+    assert_eq!(device.reserved, level(25 * MIB, 20 * MIB));
+    let used = device.device_used;
+    assert_eq!(used.context_overhead, Bytes::new(500));
+    assert_eq!(used.peak, Bytes::new(26 * MIB + 500));
+    assert_eq!(used.end, Bytes::new(20 * MIB + 500));
+    assert_eq!((device.process, device.growth), (None, None));
+}
+
+#[test]
 fn failed_requests_and_mappings_are_counted() {
     let mut script = Script::new("caching:expandable_segments:True");
     script
