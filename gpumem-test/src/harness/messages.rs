@@ -59,6 +59,39 @@ pub(super) fn warning_of_variable(variable: &str, warning: &str) -> String {
     format!("warning: {variable}: {warning}")
 }
 
+/// What is wrong with a variable's value.
+pub(super) fn of_variable(variable: &str, error: &Error) -> Error {
+    let named = Error::configuration(format!("{variable}: {error}"));
+    match error.help() {
+        Some(help) => named.with_help(help),
+        None => named,
+    }
+}
+
+pub(super) fn not_utf8(variable: &str) -> Error {
+    Error::configuration(format!("{variable} is not UTF-8"))
+}
+
+pub(super) fn unknown_variable(name: &str, meant: &str, known: &[&str]) -> Error {
+    Error::configuration(format!(
+        "unknown variable `{name}`, did you mean `{meant}`? (variables: {})",
+        known.join(", ")
+    ))
+}
+
+pub(super) fn budget_of_nothing(variable: &str, value: &str) -> Error {
+    Error::configuration(format!(
+        "{variable}: a budget of `{}` leaves room for no byte",
+        value.trim()
+    ))
+}
+
+pub(super) fn not_a_number_of_events(variable: &str, value: &str, most: u64) -> Error {
+    Error::configuration(format!(
+        "{variable}: `{value}` is not a number of events from 1 to {most}"
+    ))
+}
+
 pub(super) fn same_name(case: &Case, first: &Case) -> Error {
     if std::ptr::eq(case.entry, first.entry) {
         return Error::configuration(format!(

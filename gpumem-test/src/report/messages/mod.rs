@@ -2,7 +2,9 @@
 //!
 //! Lower case, no full stop, both numbers. Every function returns one line unless it says so;
 //! `terminal.rs` indents. Help is only given where it names something that exists. What a broken
-//! bound says is in `finding.rs`, what a failed request says in `failed.rs`.
+//! bound says is in `finding.rs`, what a failed request says in `failed.rs`. What is said before a
+//! test runs and beside its result is in `harness/messages.rs`, the name of a class of
+//! out-of-memory in `event.rs`, since snapshots hold it too.
 
 mod failed;
 mod finding;
