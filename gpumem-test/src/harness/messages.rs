@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use crate::bytes::Bytes;
-use crate::config::{DeviceSpec, PolicySpec};
+use crate::config::PolicySpec;
 use crate::error::Error;
 
+use super::environment;
 use super::plan::{Case, Mistake};
 use super::registry::TestEntry;
 use super::settings::Settings;
@@ -29,6 +30,10 @@ pub(super) fn not_started(settings: &[Error], tests: &[Mistake]) -> String {
         let _ = writeln!(text, "error: {error:?}");
     }
     for Mistake { entry, error } in tests {
+        let Some(entry) = entry else {
+            let _ = writeln!(text, "error: {error:?}");
+            continue;
+        };
         let name = full_name(entry);
         let _ = writeln!(text, "error: test `{name}`: {error}");
         let _ = writeln!(text, "  --> {}:{}", place(entry), entry.column);
@@ -133,22 +138,21 @@ pub(super) fn name_too_long(name: &str, most: usize) -> Error {
 
 pub(super) fn budget_above_device(
     budget: u64,
-    device: &DeviceSpec,
+    device: &str,
     total: u64,
     settings: &Settings,
 ) -> Error {
-    let mut whose = "budget".to_owned();
+    let mut what = "the budget".to_owned();
     if settings.budget.is_some() {
-        whose.push_str(" of GPUMEM_BUDGET");
+        what = format!("{}: {what}", environment::BUDGET);
     }
     let (budget, total) = (Bytes::new(budget), Bytes::new(total));
-    let mut from = "";
+    let mut from = String::new();
     if settings.device.is_some() {
-        from = " (from GPUMEM_DEVICE)";
+        from = format!(" (from {})", environment::DEVICE);
     }
     Error::configuration(format!(
-        "{whose} {budget} is more than the {total} of device {device}{from}, so it could bound \
-         nothing"
+        "{what} of {budget} is more than the {total} of {device}{from}, so it could bound nothing"
     ))
     .with_help("lower the budget, or leave it out")
 }
