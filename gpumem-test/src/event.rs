@@ -162,6 +162,20 @@ pub enum OomClass {
     OutsideProcess,
 }
 
+impl OomClass {
+    /// What it is called in reports and in snapshots.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Exhausted => "exhausted",
+            Self::Fragmented => "fragmented",
+            Self::Budget => "budget",
+            Self::CachedElsewhere => "cached elsewhere",
+            Self::FreesPending => "frees pending",
+            Self::OutsideProcess => "outside process",
+        }
+    }
+}
+
 /// Takes what happens, in order. The unit type takes nothing and costs nothing.
 pub trait EventSink {
     /// Takes one event.

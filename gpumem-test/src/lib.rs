@@ -86,8 +86,8 @@ pub use policy::{
 };
 pub use replay::{Replay, ReplayOom, ReplayOutcome};
 pub use summary::{
-    Counts, DeviceSummary, FailedRequest, Holder, Leak, Level, Moment, Others, Setting, Summary,
-    Timeline, Window,
+    Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Leak, Level, Moment, Others,
+    Setting, Summary, Timeline, Window,
 };
 pub use trace::{
     Action, Annotation, Frame, FramesId, HeldBlock, RecordedSettings, SiteId, SnapshotBlock,

@@ -56,6 +56,8 @@ fn a_snapshot_is_made_accepted_and_compared() {
     assert!(!passed, "what nobody accepted is no pass: {text}");
     assert!(pending.is_file() && !snapshot.exists(), "{text}");
     assert!(text.contains("memory__keeps.snap"), "{text}");
+    let none = "no snapshot of this test is accepted yet";
+    assert!(text.contains(none), "{text}");
 
     fs::remove_file(&pending).unwrap();
     let (passed, text) = said(&project, project.test().env("CI", "true"));

@@ -10,6 +10,8 @@ mod tests;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 pub(crate) use finding::{Amount, Bound, Finding, Place};
 pub(crate) use judge::{judge, leak};
 
@@ -74,6 +76,18 @@ pub(crate) enum Ended {
         /// How long it ran.
         after: Duration,
     },
+}
+
+/// What came of comparing a summary with the accepted snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Compared {
+    /// They are equal, or there was nothing to compare.
+    #[default]
+    Equal,
+    /// The accepted snapshot holds another summary.
+    Differs,
+    /// No snapshot is accepted yet.
+    NoneAccepted,
 }
 
 /// Whether a test passes: nothing broken, and the body ended as it may.

@@ -40,6 +40,8 @@ pub(crate) struct SessionFacts {
     pub(crate) device_total: u64,
     /// The budget in force.
     pub(crate) budget: Option<u64>,
+    /// Bytes of the device that are gone before the first request.
+    pub(crate) context_overhead: u64,
 }
 
 /// What the handles of one session share.
@@ -128,6 +130,7 @@ impl Gpu {
             device: format!("sim:{}", profile.name),
             device_total: profile.total,
             budget: heap.device().budget(),
+            context_overhead: profile.context_overhead,
         }
     }
 

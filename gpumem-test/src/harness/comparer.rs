@@ -13,11 +13,13 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
+use crate::check::Compared;
 use crate::error::Error;
 use crate::snapshot::Comparison;
 
 use super::child::words;
 use super::exit_code;
+use super::messages;
 use super::plan::{Case, Plan};
 use super::protocol::{self, Job};
 
@@ -30,10 +32,11 @@ struct Order {
     text: String,
 }
 
-/// How a comparison ended: `None` for equal, or what insta's assertion said.
+/// How a comparison ended, and what insta's assertion said if it failed.
 #[derive(Serialize, Deserialize)]
 struct Answer {
-    difference: Option<String>,
+    compared: Compared,
+    said: String,
 }
 
 /// The supervisor's end. The process starts with the first comparison.
@@ -56,12 +59,12 @@ impl Comparer {
         }
     }
 
-    /// Compares `text` with the accepted snapshot of `case`; what differs comes back in insta's
-    /// words.
+    /// Compares `text` with the accepted snapshot of `case`; beside the result stands what differs,
+    /// in insta's words.
     ///
     /// # Errors
     /// If the process cannot be started, or ended before its answer.
-    pub(super) fn compare(&self, case: &Case, text: &str) -> Result<Option<String>, Error> {
+    pub(super) fn compare(&self, case: &Case, text: &str) -> Result<(Compared, String), Error> {
         let mut process = self
             .process
             .lock()
@@ -71,12 +74,12 @@ impl Comparer {
             Some(running) => running,
             None => Process::start(&self.executable)?,
         };
-        let difference = running.ask(&Order {
+        let answer = running.ask(&Order {
             case: case.name.clone(),
             text: text.to_owned(),
         })?;
         *process = Some(running);
-        Ok(difference)
+        Ok(answer)
     }
 }
 
@@ -103,7 +106,7 @@ impl Process {
         })
     }
 
-    fn ask(&mut self, order: &Order) -> Result<Option<String>, Error> {
+    fn ask(&mut self, order: &Order) -> Result<(Compared, String), Error> {
         let printed = self.exchange(order).map_err(|error| {
             Error::io("cannot talk to the process that compares snapshots", error)
         })?;
@@ -121,10 +124,11 @@ impl Process {
             }
         };
         let printed = printed.trim_end();
-        Ok(answer.difference.map(|said| match printed {
-            "" => said,
+        let said = match printed {
+            "" => answer.said,
             printed => printed.to_owned(),
-        }))
+        };
+        Ok((answer.compared, said))
     }
 
     /// What was printed, and the answer; only what was printed if the process ended.
@@ -170,16 +174,25 @@ pub(super) fn serve(plan: &Plan) -> ExitCode {
 fn answer(plan: &Plan, order: &Order) -> Answer {
     let Some(case) = plan.cases.iter().find(|case| case.name == order.case) else {
         return Answer {
-            difference: Some(format!("this program has no test `{}`", order.case)),
+            compared: Compared::NoneAccepted,
+            said: messages::no_such_case(&order.case).to_string(),
         };
     };
     let name = case.snapshot.clone().unwrap_or_default();
     let tolerance = case.entry.options.tolerance;
-    let compared = panic::catch_unwind(AssertUnwindSafe(|| {
-        let comparison = Comparison::new(name, order.text.clone(), tolerance);
-        (case.entry.compare)(&comparison);
-    }));
-    Answer {
-        difference: compared.err().map(|payload| words(payload.as_ref())),
+    let comparison = Comparison::new(name, order.text.clone(), tolerance);
+    let asserted = panic::catch_unwind(AssertUnwindSafe(|| (case.entry.compare)(&comparison)));
+    match asserted {
+        Ok(()) => Answer {
+            compared: Compared::Equal,
+            said: String::new(),
+        },
+        Err(payload) => Answer {
+            compared: match comparison.found_accepted() {
+                true => Compared::Differs,
+                false => Compared::NoneAccepted,
+            },
+            said: words(payload.as_ref()),
+        },
     }
 }

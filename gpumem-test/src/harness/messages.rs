@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use crate::bytes::Bytes;
-use crate::config::{DeviceSpec, PolicySpec};
+use crate::config::PolicySpec;
 use crate::error::Error;
 
+use super::environment;
 use super::plan::{Case, Mistake};
 use super::registry::TestEntry;
 use super::settings::Settings;
@@ -29,6 +30,10 @@ pub(super) fn not_started(settings: &[Error], tests: &[Mistake]) -> String {
         let _ = writeln!(text, "error: {error:?}");
     }
     for Mistake { entry, error } in tests {
+        let Some(entry) = entry else {
+            let _ = writeln!(text, "error: {error:?}");
+            continue;
+        };
         let name = full_name(entry);
         let _ = writeln!(text, "error: test `{name}`: {error}");
         let _ = writeln!(text, "  --> {}:{}", place(entry), entry.column);
@@ -57,6 +62,39 @@ pub(super) fn warning_of_policy(entry: &TestEntry, policy: &PolicySpec, warning:
 
 pub(super) fn warning_of_variable(variable: &str, warning: &str) -> String {
     format!("warning: {variable}: {warning}")
+}
+
+/// What is wrong with a variable's value.
+pub(super) fn of_variable(variable: &str, error: &Error) -> Error {
+    let named = Error::configuration(format!("{variable}: {error}"));
+    match error.help() {
+        Some(help) => named.with_help(help),
+        None => named,
+    }
+}
+
+pub(super) fn not_utf8(variable: &str) -> Error {
+    Error::configuration(format!("{variable} is not UTF-8"))
+}
+
+pub(super) fn unknown_variable(name: &str, meant: &str, known: &[&str]) -> Error {
+    Error::configuration(format!(
+        "unknown variable `{name}`, did you mean `{meant}`? (variables: {})",
+        known.join(", ")
+    ))
+}
+
+pub(super) fn budget_of_nothing(variable: &str, value: &str) -> Error {
+    Error::configuration(format!(
+        "{variable}: a budget of `{}` leaves room for no byte",
+        value.trim()
+    ))
+}
+
+pub(super) fn not_a_number_of_events(variable: &str, value: &str, most: u64) -> Error {
+    Error::configuration(format!(
+        "{variable}: `{value}` is not a number of events from 1 to {most}"
+    ))
 }
 
 pub(super) fn same_name(case: &Case, first: &Case) -> Error {
@@ -100,22 +138,21 @@ pub(super) fn name_too_long(name: &str, most: usize) -> Error {
 
 pub(super) fn budget_above_device(
     budget: u64,
-    device: &DeviceSpec,
+    device: &str,
     total: u64,
     settings: &Settings,
 ) -> Error {
-    let mut whose = "budget".to_owned();
+    let mut what = "the budget".to_owned();
     if settings.budget.is_some() {
-        whose.push_str(" of GPUMEM_BUDGET");
+        what = format!("{}: {what}", environment::BUDGET);
     }
     let (budget, total) = (Bytes::new(budget), Bytes::new(total));
-    let mut from = "";
+    let mut from = String::new();
     if settings.device.is_some() {
-        from = " (from GPUMEM_DEVICE)";
+        from = format!(" (from {})", environment::DEVICE);
     }
     Error::configuration(format!(
-        "{whose} {budget} is more than the {total} of device {device}{from}, so it could bound \
-         nothing"
+        "{what} of {budget} is more than the {total} of {device}{from}, so it could bound nothing"
     ))
     .with_help("lower the budget, or leave it out")
 }

@@ -56,11 +56,11 @@ pub(crate) struct Plan {
     pub(crate) warnings: Vec<String>,
 }
 
-/// A mistake in what a test says.
+/// A mistake in what a test says, or in what the environment says for tests.
 pub(crate) struct Mistake {
-    /// The function.
-    pub(crate) entry: &'static TestEntry,
-    /// What is wrong with it.
+    /// The function; none where the environment is wrong.
+    pub(crate) entry: Option<&'static TestEntry>,
+    /// What is wrong.
     pub(crate) error: Error,
 }
 
@@ -68,7 +68,7 @@ impl Plan {
     /// Makes the tests of `entries`, in any order.
     ///
     /// # Errors
-    /// Every mistake of every test.
+    /// Every mistake of every test; first what the environment says wrongly for them, once.
     pub(crate) fn new(
         mut entries: Vec<&'static TestEntry>,
         settings: &Settings,
@@ -86,10 +86,10 @@ impl Plan {
         plan.find_twins(&mut mistakes);
         plan.cases.sort_by(|left, right| left.name.cmp(&right.name));
         if mistakes.is_empty() {
-            Ok(plan)
-        } else {
-            Err(mistakes)
+            return Ok(plan);
         }
+        mistakes.sort_by_key(|mistake| mistake.entry.is_some());
+        Err(mistakes)
     }
 
     fn expand(
@@ -98,7 +98,12 @@ impl Plan {
         settings: &Settings,
         mistakes: &mut Vec<Mistake>,
     ) {
-        let mut mistake = |error| mistakes.push(Mistake { entry, error });
+        let mut mistake = |error| {
+            mistakes.push(Mistake {
+                entry: Some(entry),
+                error,
+            });
+        };
         let (own_policies, wrong) = own_policies(entry);
         wrong.into_iter().for_each(&mut mistake);
         // A list stays a list of one under `GPUMEM_POLICY`: the part of the name that filters and
@@ -138,12 +143,19 @@ impl Plan {
         let device = settings.device.clone().or(own_device.clone());
         let device = device.unwrap_or_default();
         let budget = settings.budget.or(entry.options.budget);
-        let total = match facts::total_bytes(&device) {
-            Ok(total) => total,
+        let facts::Device { name, total, .. } = match facts::device(&device) {
+            Ok(device) => device,
             Err(error) => return mistake(error),
         };
-        if let Err(error) = check_budget(budget, &device, total, settings) {
-            return mistake(error);
+        match budget.map(|budget| budget.on(total)) {
+            Some(bytes) if bytes > total => {
+                let error = messages::budget_above_device(bytes, &name, total, settings);
+                return match settings.budget {
+                    Some(_) => once(error, mistakes),
+                    None => mistake(error),
+                };
+            }
+            _ => {}
         }
         for policy in sound {
             let part = listed.then(|| policy_part(policy, named_among));
@@ -187,7 +199,7 @@ impl Plan {
         for case in &self.cases {
             if let Some(first) = names.insert(case.file_name(), case) {
                 mistakes.push(Mistake {
-                    entry: case.entry,
+                    entry: Some(case.entry),
                     error: messages::same_name(case, first),
                 });
                 continue;
@@ -195,7 +207,7 @@ impl Plan {
             let too_long = |name: &str| name.len() > LONGEST_NAME;
             if too_long(&case.file_name()) {
                 mistakes.push(Mistake {
-                    entry: case.entry,
+                    entry: Some(case.entry),
                     error: messages::name_too_long(&case.file_name(), LONGEST_NAME),
                 });
                 continue;
@@ -208,7 +220,7 @@ impl Plan {
             let name = format!("{module}__{snapshot}");
             if too_long(&name) {
                 mistakes.push(Mistake {
-                    entry: case.entry,
+                    entry: Some(case.entry),
                     error: messages::name_too_long(&name, LONGEST_NAME),
                 });
                 continue;
@@ -217,7 +229,7 @@ impl Plan {
             let file = file.to_string_lossy().into_owned();
             if let Some(first) = snapshots.insert(file.clone(), case) {
                 mistakes.push(Mistake {
-                    entry: case.entry,
+                    entry: Some(case.entry),
                     error: messages::same_snapshot(&file, first),
                 });
             }
@@ -259,20 +271,12 @@ fn tail(policy: Option<&str>, arg: Option<&str>) -> String {
     tail
 }
 
-fn check_budget(
-    budget: Option<Budget>,
-    device: &DeviceSpec,
-    total: u64,
-    settings: &Settings,
-) -> Result<(), Error> {
-    match budget {
-        Some(budget) if budget.on(total) > total => Err(messages::budget_above_device(
-            budget.on(total),
-            device,
-            total,
-            settings,
-        )),
-        _ => Ok(()),
+/// Adds a mistake of the environment, which every test on the same device would repeat.
+fn once(error: Error, mistakes: &mut Vec<Mistake>) {
+    let text = error.to_string();
+    let is_known = |known: &Mistake| known.entry.is_none() && known.error.to_string() == text;
+    if !mistakes.iter().any(is_known) {
+        mistakes.push(Mistake { entry: None, error });
     }
 }
 

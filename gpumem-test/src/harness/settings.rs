@@ -76,7 +76,7 @@ impl Settings {
                 continue;
             };
             let Some(value) = value.to_str() else {
-                errors.push(Error::configuration(format!("{name} is not UTF-8")));
+                errors.push(messages::not_utf8(name));
                 continue;
             };
             if value.trim().is_empty() {
@@ -105,10 +105,8 @@ impl Settings {
                 let tail = |name: &'static str| &name[PREFIX.len()..];
                 let known = Self::KNOWN.into_iter().map(tail);
                 if let Some(meant) = did_you_mean(&name[PREFIX.len()..], known) {
-                    return Err(Error::configuration(format!(
-                        "unknown variable `{name}`, did you mean `{PREFIX}{meant}`? (variables: {})",
-                        Self::KNOWN.join(", ")
-                    )));
+                    let meant = format!("{PREFIX}{meant}");
+                    return Err(messages::unknown_variable(name, &meant, &Self::KNOWN));
                 }
             }
             _ => {}
@@ -119,7 +117,8 @@ impl Settings {
     /// Checked here and not for each test, of which each would say the same.
     fn policy(&mut self, name: &str, value: &str) -> Result<PolicySpec, Error> {
         let policy = parse(name, value)?;
-        let warnings = facts::check_policy(&policy).map_err(|error| named(name, &error))?;
+        let warnings =
+            facts::check_policy(&policy).map_err(|error| messages::of_variable(name, &error))?;
         let warnings = warnings
             .iter()
             .map(|text| messages::warning_of_variable(name, text));
@@ -128,31 +127,20 @@ impl Settings {
     }
 }
 
-fn named(variable: &str, error: &Error) -> Error {
-    let named = Error::configuration(format!("{variable}: {error}"));
-    match error.help() {
-        Some(help) => named.with_help(help),
-        None => named,
-    }
-}
-
 fn parse<T: FromStr<Err = Error>>(name: &str, value: &str) -> Result<T, Error> {
-    value.parse().map_err(|error| named(name, &error))
+    (value.parse()).map_err(|error| messages::of_variable(name, &error))
 }
 
 /// Checked here and not for each test, as the policy is.
 fn device(name: &str, value: &str) -> Result<DeviceSpec, Error> {
     let device = parse(name, value)?;
-    facts::total_bytes(&device).map_err(|error| named(name, &error))?;
+    facts::device(&device).map_err(|error| messages::of_variable(name, &error))?;
     Ok(device)
 }
 
 fn budget(name: &str, value: &str) -> Result<Budget, Error> {
     match parse(name, value)? {
-        Budget::Bytes(0) | Budget::Share(0.0) => Err(Error::configuration(format!(
-            "{name}: a budget of `{}` leaves room for no byte",
-            value.trim()
-        ))),
+        Budget::Bytes(0) | Budget::Share(0.0) => Err(messages::budget_of_nothing(name, value)),
         budget => Ok(budget),
     }
 }
@@ -161,9 +149,7 @@ fn events(name: &str, value: &str) -> Result<u64, Error> {
     let digits = value.trim().replace('_', "");
     match digits.parse::<u64>() {
         Ok(events) if (1..=MOST_EVENTS).contains(&events) => Ok(events),
-        _ => Err(Error::configuration(format!(
-            "{name}: `{value}` is not a number of events from 1 to {MOST_EVENTS}"
-        ))),
+        _ => Err(messages::not_a_number_of_events(name, value, MOST_EVENTS)),
     }
 }
 

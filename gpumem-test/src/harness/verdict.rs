@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::check::{self, Bounds, Ended};
+use crate::check::{self, Bounds, Compared, Ended};
 use crate::error::Error;
 use crate::gpu::SessionFacts;
 use crate::ledger::Recording;
@@ -47,7 +47,7 @@ pub(super) fn of(
     left: Left<'_>,
     program: &Program,
     json: &Path,
-    compare: impl Fn(&str) -> Result<Option<String>, Error>,
+    compare: impl Fn(&str) -> Result<(Compared, String), Error>,
 ) -> Result<Verdict, Error> {
     let case = left.case;
     let Finished { ended, output } = left.finished;
@@ -55,12 +55,12 @@ pub(super) fn of(
     let summary = Summary::of(&left.recording, &about(case, left.facts));
     let findings = check::judge(&summary, &bounds);
     let mut notes = Vec::new();
-    let mut difference = None;
+    let (mut compared, mut said) = (Compared::Equal, String::new());
     if case.snapshot.is_some() {
         match &case.incomparable {
             Some(why) => notes.push(why.clone()),
             None if is_comparable(&ended, &bounds, &summary) => {
-                difference = compare(&snapshot::text(&summary))?;
+                (compared, said) = compare(&snapshot::text(&summary))?;
             }
             None => notes.push(messages::not_compared_after_failure()),
         }
@@ -70,26 +70,26 @@ pub(super) fn of(
         bounds: &bounds,
         findings: &findings,
         ended: &ended,
-        snapshot_changed: difference.is_some(),
+        snapshot: compared,
     };
     let written = keep(json, &report::json(&judged));
     if let Err(error) = &written {
         notes.push(messages::no_json(error));
     }
-    let passed = check::is_accepted(&ended, &bounds, &findings) && difference.is_none();
+    let passed = check::is_accepted(&ended, &bounds, &findings) && compared == Compared::Equal;
     let failure = (!passed).then(|| {
         let next = Next {
             package: program.package,
             target: program.test_target(),
             // insta names the file that it stored, and stores none in CI.
-            snapshot_stored: (difference.as_ref()).is_some_and(|said| said.contains(".snap.new")),
+            snapshot_stored: said.contains(".snap.new"),
             test: &case.name,
             json: written.is_ok().then_some(json),
         };
         let report = report::failure(&judged, &output, &next);
-        match &difference {
-            Some(difference) => messages::with_difference(difference, &report),
-            None => report,
+        match compared {
+            Compared::Equal => report,
+            Compared::Differs | Compared::NoneAccepted => messages::with_difference(&said, &report),
         }
     });
     Ok(Verdict {
@@ -102,12 +102,14 @@ pub(super) fn of(
 /// A session that was never open is described by what it was to be.
 fn about(case: &Case, facts: Option<SessionFacts>) -> About {
     let facts = facts.unwrap_or_else(|| {
-        let device_total = facts::total_bytes(&case.device).unwrap_or_default();
+        let device = facts::device(&case.device)
+            .unwrap_or_else(|error| unreachable!("the plan has looked the device up: {error}"));
         SessionFacts {
             settings: Vec::new(),
-            device: case.device.to_string(),
-            device_total,
-            budget: case.budget.map(|budget| budget.on(device_total)),
+            device: device.name,
+            device_total: device.total,
+            budget: case.budget.map(|budget| budget.on(device.total)),
+            context_overhead: device.context_overhead,
         }
     });
     About {
@@ -118,6 +120,7 @@ fn about(case: &Case, facts: Option<SessionFacts>) -> About {
         device_named: case.device_named,
         device_total: facts.device_total,
         budget: facts.budget,
+        context_overhead: facts.context_overhead,
     }
 }
 

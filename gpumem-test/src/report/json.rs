@@ -5,7 +5,7 @@ mod tests;
 
 use serde::Serialize;
 
-use crate::check::{self, Amount, Bound, Ended, Place};
+use crate::check::{self, Amount, Bound, Compared, Ended, Place};
 use crate::ids::DeviceId;
 use crate::summary::Summary;
 
@@ -56,8 +56,9 @@ pub(crate) fn json(judged: &Judged<'_>) -> String {
         bounds,
         findings,
         ended,
-        snapshot_changed,
+        snapshot,
     } = *judged;
+    let snapshot_changed = snapshot != Compared::Equal;
     let accepted = check::is_accepted(ended, bounds, findings) && !snapshot_changed;
     let document = Document {
         schema: SCHEMA,

@@ -12,7 +12,7 @@ mod tests;
 
 use std::path::Path;
 
-use crate::check::{Bounds, Ended, Finding};
+use crate::check::{Bounds, Compared, Ended, Finding};
 use crate::summary::Summary;
 
 pub(crate) use json::json;
@@ -29,8 +29,8 @@ pub(crate) struct Judged<'a> {
     pub(crate) findings: &'a [Finding],
     /// How its body ended.
     pub(crate) ended: &'a Ended,
-    /// Whether the accepted snapshot differs, and a new one waits for review.
-    pub(crate) snapshot_changed: bool,
+    /// Whether it is what the accepted snapshot holds.
+    pub(crate) snapshot: Compared,
 }
 
 /// What the reader of a failure can do next.

@@ -1,7 +1,7 @@
 //! The report of a failed test.
 
 use crate::bytes::Bytes;
-use crate::check::{self, Bound, Finding, Place};
+use crate::check::{self, Bound, Compared, Finding, Place};
 use crate::summary::{DeviceSummary, Moment};
 
 use super::messages;
@@ -24,10 +24,11 @@ pub(crate) fn failure(judged: &Judged<'_>, output: &str, next: &Next<'_>) -> Str
     for finding in judged.findings {
         report.finding(finding);
     }
-    if judged.snapshot_changed {
+    if let Some(text) = messages::compared(judged.snapshot) {
         report.gap();
-        report.line(0, messages::SNAPSHOT);
-    } else if judged.findings.is_empty() {
+        report.line(0, text);
+    }
+    if report.shown.is_empty() {
         report.moments_of_interest();
     }
     report.setup();
@@ -132,7 +133,8 @@ impl<'a> Report<'a> {
         self.line(2, &messages::heap(moment));
     }
 
-    /// A test that ended badly and broke nothing: what it held at its peak, and why requests failed.
+    /// A failure of which no other part shows the heap (a changed snapshot, a count, a leak, a
+    /// panic): what was held at the allocated peak, and why requests failed.
     fn moments_of_interest(&mut self) {
         let summary = self.judged.summary;
         for (index, device) in summary.devices.iter().enumerate() {
@@ -196,7 +198,7 @@ impl<'a> Report<'a> {
     fn next(&mut self, next: &Next<'_>) {
         self.gap();
         self.line(0, &messages::run_alone(next));
-        if self.judged.snapshot_changed {
+        if self.judged.snapshot != Compared::Equal {
             self.line(0, &messages::accept(next));
         }
         if let Some(path) = next.json {

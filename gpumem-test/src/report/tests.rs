@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Judged, Next, failure, messages};
 use crate::bytes::Bytes;
-use crate::check::{Bound, Bounds, Ended, judge};
+use crate::check::{Bound, Bounds, Compared, Ended, judge};
 use crate::event::{OomClass, SegmentKind};
 use crate::summary::testing::{MIB, Script};
 
@@ -82,7 +82,7 @@ fn report(script: &Script, bounds: &Bounds, ended: &Ended, output: &str) -> Stri
         bounds,
         findings: &findings,
         ended,
-        snapshot_changed: false,
+        snapshot: Compared::Equal,
     };
     let next = Next {
         package: "models",
@@ -142,7 +142,7 @@ fn a_changed_snapshot_leads_to_its_review() {
         bounds: &Bounds::default(),
         findings: &[],
         ended: &Ended::Returned,
-        snapshot_changed: true,
+        snapshot: Compared::Differs,
     };
     let next = Next {
         package: "models",
@@ -152,6 +152,16 @@ fn a_changed_snapshot_leads_to_its_review() {
         snapshot_stored: true,
     };
     insta::assert_snapshot!(failure(&judged, "-old\n+new", &next));
+    let first = Judged {
+        snapshot: Compared::NoneAccepted,
+        ..judged
+    };
+    let text = failure(&first, "", &next);
+    assert!(
+        text.starts_with("no snapshot of this test is accepted yet\n"),
+        "{text}"
+    );
+    assert!(text.contains("cargo insta review"), "{text}");
     for (target, command) in [
         (None, "cargo insta test --review -p models ("),
         (
@@ -167,6 +177,54 @@ fn a_changed_snapshot_leads_to_its_review() {
         let text = failure(&judged, "", &next);
         assert!(text.contains(command), "{text}");
     }
+}
+
+#[test]
+fn a_failure_without_a_moment_shows_the_allocated_peak() {
+    let panicked = Ended::Panicked {
+        message: "no".to_owned(),
+        place: String::new(),
+    };
+    let allow = Bounds {
+        allow_oom: true,
+        max_leak: 1 << 30,
+        ..Bounds::default()
+    };
+    let count = Bounds {
+        max_allocations: Some(10),
+        ..allow.clone()
+    };
+    let leak = Bounds {
+        max_leak: 0,
+        ..allow.clone()
+    };
+    for (bounds, ended) in [
+        (&count, &Ended::Returned),
+        (&leak, &Ended::Returned),
+        (&leak, &panicked),
+        (&allow, &panicked),
+    ] {
+        let text = report(&training(), bounds, ended, "");
+        for part in [
+            "peak allocated 1.50 GiB\n  at event 24 of 44, after checkpoint \"backward\", 18 blocks held:",
+            "    1.00 GiB    1 block   src/model.rs:88\n",
+            "    2.00 MiB    2 blocks  2 other places\n",
+            "fragmentation 44.4% (largest hole 69.00 MiB of 124.00 MiB pinned free)\n",
+        ] {
+            assert_eq!(text.matches(part).count(), 1, "{part} in\n{text}");
+        }
+    }
+}
+
+#[test]
+fn a_moment_that_holds_nothing_announces_no_list() {
+    let mut script = Script::new("driver");
+    script
+        .run_begin(0)
+        .out_of_memory(OomClass::Budget, MIB)
+        .run_end(0);
+    let text = report(&script, &Bounds::default(), &Ended::Returned, "");
+    assert!(text.contains("at event 2 of 3, no block held\n"), "{text}");
 }
 
 #[test]

@@ -9,6 +9,11 @@ mod tests;
 mod text;
 mod tolerance;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use insta::{Comparator, DefaultComparator, Snapshot};
+
 pub(crate) use text::text;
 
 use tolerance::WithinTolerance;
@@ -18,6 +23,33 @@ pub struct Comparison {
     name: String,
     text: String,
     settings: insta::Settings,
+    found_accepted: Arc<AtomicBool>,
+}
+
+/// Compares as `how` does, and notes that there was something to compare with: insta asks only
+/// where a snapshot is accepted.
+struct Noting {
+    how: Box<dyn Comparator>,
+    found_accepted: Arc<AtomicBool>,
+}
+
+impl Comparator for Noting {
+    fn matches(&self, reference: &Snapshot, test: &Snapshot) -> bool {
+        self.found_accepted.store(true, Ordering::Relaxed);
+        self.how.matches(reference, test)
+    }
+
+    fn matches_fully(&self, reference: &Snapshot, test: &Snapshot) -> bool {
+        self.found_accepted.store(true, Ordering::Relaxed);
+        self.how.matches_fully(reference, test)
+    }
+
+    fn dyn_clone(&self) -> Box<dyn Comparator> {
+        Box::new(Self {
+            how: self.how.dyn_clone(),
+            found_accepted: Arc::clone(&self.found_accepted),
+        })
+    }
 }
 
 impl Comparison {
@@ -27,14 +59,26 @@ impl Comparison {
         // The expression is generated code, which says nothing to a reviewer.
         settings.set_omit_expression(true);
         settings.set_description("GPU memory of the test; exact bytes in parentheses");
-        if let Some(tolerance) = tolerance {
-            settings.set_comparator(Box::new(WithinTolerance::new(tolerance)));
-        }
+        let how: Box<dyn Comparator> = match tolerance {
+            Some(tolerance) => Box::new(WithinTolerance::new(tolerance)),
+            None => Box::new(DefaultComparator),
+        };
+        let found_accepted = Arc::new(AtomicBool::new(false));
+        settings.set_comparator(Box::new(Noting {
+            how,
+            found_accepted: Arc::clone(&found_accepted),
+        }));
         Self {
             name,
             text,
             settings,
+            found_accepted,
         }
+    }
+
+    /// Whether an accepted snapshot was there when the comparison ran.
+    pub(crate) fn found_accepted(&self) -> bool {
+        self.found_accepted.load(Ordering::Relaxed)
     }
 
     /// The snapshot's name, without the module.

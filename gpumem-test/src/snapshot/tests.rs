@@ -102,7 +102,9 @@ fn a_comparison_hides_the_generated_expression() {
     let accepted = text(&program(4 * MIB, 0, 1).summary());
     let comparison = Comparison::new("accepted_program".to_owned(), accepted, None);
     let _settings = comparison.bind();
+    assert!(!comparison.found_accepted(), "nothing was compared yet");
     insta::assert_snapshot!(comparison.name(), comparison.text());
+    assert!(comparison.found_accepted());
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/snapshot/snapshots");
     let file = folder.join("gpumem_test__snapshot__tests__accepted_program.snap");
     let stored = std::fs::read_to_string(file).unwrap();

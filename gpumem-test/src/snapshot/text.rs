@@ -139,7 +139,7 @@ impl Text {
             }
         }
         for (class, requested, times) in groups {
-            let label = format!("  {} x {times}", class_name(class));
+            let label = format!("  {} x {times}", class.name());
             self.bytes(&label, requested);
         }
     }
@@ -148,15 +148,4 @@ impl Text {
 /// Both forms of a size. `tolerance.rs` reads it back.
 pub(super) fn figure(bytes: Bytes) -> String {
     format!("{bytes:>11}  ({})", bytes.get())
-}
-
-fn class_name(class: OomClass) -> &'static str {
-    match class {
-        OomClass::Exhausted => "exhausted",
-        OomClass::Fragmented => "fragmented",
-        OomClass::Budget => "budget",
-        OomClass::CachedElsewhere => "cached elsewhere",
-        OomClass::FreesPending => "frees pending",
-        OomClass::OutsideProcess => "outside process",
-    }
 }

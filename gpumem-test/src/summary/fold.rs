@@ -36,6 +36,7 @@ pub(super) fn fold(recording: &Recording, about: &About) -> Summary {
                 events,
                 device,
                 kind: about.policy.kind,
+                context_overhead: about.context_overhead,
                 checkpoints: &checkpoints,
             };
             let course = view.count();
@@ -129,6 +130,7 @@ struct View<'a> {
     events: &'a [Event],
     device: DeviceId,
     kind: PolicyKind,
+    context_overhead: u64,
     checkpoints: &'a BTreeMap<usize, Rc<str>>,
 }
 
@@ -167,6 +169,7 @@ impl View<'_> {
             course.note(index, heap.levels());
         }
         windows.push(window.close(None, &heap));
+        let device_used = total.device_used(self.context_overhead, &heap);
         let whole = total.close(None, &heap);
         Counted {
             summary: DeviceSummary {
@@ -175,6 +178,7 @@ impl View<'_> {
                 allocated: whole.allocated,
                 active: whole.active,
                 reserved: whole.reserved,
+                device_used,
                 counts: whole.counts,
                 windows,
                 timeline: course.finish(),

@@ -31,13 +31,20 @@ pub(super) struct Segment {
 /// and the stream it serves.
 pub(super) type MapMark = (u64, StreamId);
 
-/// The four counters, in bytes.
+/// The granularity in which a device gives memory, in bytes: a segment takes whole pages.
+///
+/// Source: driver 580.159 on an H200, as `device/sim/direct.rs` has it.
+const PAGE: u64 = 2 << 20;
+
+/// The counters, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Levels {
     pub(super) requested: u64,
     pub(super) allocated: u64,
     pub(super) active: u64,
     pub(super) reserved: u64,
+    /// Of the pages that hold what is reserved.
+    pub(super) pages: u64,
 }
 
 /// Blocks, pending frees, segments and mapped pages after some events.
@@ -58,6 +65,7 @@ pub(super) struct Heap {
     requested: u64,
     allocated: u64,
     segment_bytes: u64,
+    segment_pages: u64,
     run: Option<u32>,
 }
 
@@ -80,6 +88,7 @@ impl Heap {
             allocated: self.allocated,
             active: self.allocated + self.pending.total(),
             reserved: self.segment_bytes + self.mapped.total(),
+            pages: self.segment_pages + self.mapped.total(),
         }
     }
 
@@ -132,6 +141,7 @@ impl Heap {
                 let size = end - start;
                 self.segments.insert(start, Segment { size, kind });
                 self.segment_bytes += size;
+                self.segment_pages += pages(size);
             }
             EventKind::SegmentFree { extent, .. } => {
                 self.counts.device_frees += 1;
@@ -178,8 +188,14 @@ impl Heap {
     fn take_segment(&mut self, extent: Extent) {
         if let Some(segment) = self.segments.remove(&extent.address.0) {
             self.segment_bytes -= segment.size;
+            self.segment_pages -= pages(segment.size);
         }
     }
+}
+
+/// Bytes of the pages that hold `size` bytes.
+fn pages(size: u64) -> u64 {
+    size.div_ceil(PAGE).saturating_mul(PAGE)
 }
 
 /// The extent as a half-open range; one that would wrap ends at the last address.

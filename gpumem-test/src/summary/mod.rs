@@ -46,6 +46,8 @@ pub(crate) struct About {
     pub(crate) device_total: u64,
     /// The effective budget in bytes.
     pub(crate) budget: Option<u64>,
+    /// Bytes of the device that were gone before the first request.
+    pub(crate) context_overhead: u64,
 }
 
 /// All figures of one test, as `docs/summary.md` documents them.
@@ -102,6 +104,12 @@ pub struct DeviceSummary {
     pub active: Level,
     /// Bytes that the policy held from the device.
     pub reserved: Level,
+    /// Bytes gone from the device.
+    pub device_used: DeviceUsed,
+    /// NVML's figure for this process; unknown on a simulated device.
+    pub process: Option<Level>,
+    /// What a run of the body adds; unknown in this version, which has no `iterations`.
+    pub growth: Option<Growth>,
     /// How often things happened.
     pub counts: Counts,
     /// When allocated first reached its peak.
@@ -131,6 +139,28 @@ pub struct Level {
     pub peak: Bytes,
     /// The value at the end.
     pub end: Bytes,
+}
+
+/// Bytes gone from the device: those of the context, and the pages of 2 MiB taken since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DeviceUsed {
+    /// The part gone before the first request.
+    pub context_overhead: Bytes,
+    /// The highest value after any event, `context_overhead` included.
+    pub peak: Bytes,
+    /// The value at the end, `context_overhead` included.
+    pub end: Bytes,
+}
+
+/// By how many bytes a run of the body raises a counter: slopes over the runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Growth {
+    /// Of allocated bytes.
+    pub allocated: f64,
+    /// Of reserved bytes.
+    pub reserved: f64,
 }
 
 /// How often things happened.

@@ -6,7 +6,7 @@ use crate::bytes::Bytes;
 use crate::event::EventKind;
 
 use super::heap::{Heap, Levels};
-use super::{Counts, Level, Window};
+use super::{Counts, DeviceUsed, Level, Window};
 
 /// The peaks of a window.
 #[derive(Default)]
@@ -28,6 +28,17 @@ impl Tracker {
         self.peak.allocated = self.peak.allocated.max(levels.allocated);
         self.peak.active = self.peak.active.max(levels.active);
         self.peak.reserved = self.peak.reserved.max(levels.reserved);
+        self.peak.pages = self.peak.pages.max(levels.pages);
+    }
+
+    /// What is gone from the device when `context_overhead` bytes were before the first event.
+    pub(super) fn device_used(&self, context_overhead: u64, heap: &Heap) -> DeviceUsed {
+        let with = |pages: u64| Bytes::new(context_overhead.saturating_add(pages));
+        DeviceUsed {
+            context_overhead: Bytes::new(context_overhead),
+            peak: with(self.peak.pages),
+            end: with(heap.levels().pages),
+        }
     }
 
     pub(super) fn close(self, until: Option<&Rc<str>>, heap: &Heap) -> Window {

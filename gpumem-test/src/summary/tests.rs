@@ -1,12 +1,15 @@
 //! Summaries of recordings made by hand.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::testing::{MIB, Script};
-use super::{DeviceSummary, Level, Summary};
+use super::{About, DeviceSummary, Level, Summary};
 use crate::bytes::Bytes;
 use crate::event::{EventKind, OomClass, SegmentKind};
+use crate::gpu::{Gpu, SessionConfig};
 use crate::ids::DeviceId;
+use crate::ledger::Ledger;
 
 const LARGE: SegmentKind = SegmentKind::Large;
 const CHUNK: u64 = 32 * MIB;
@@ -39,6 +42,64 @@ fn peaks_are_taken_at_every_event() {
     assert_eq!(device.active, level(4 * MIB, 2 * MIB));
     assert_eq!(device.reserved, level(20 * MIB, 20 * MIB));
     assert_eq!(device.at_allocated_peak.event, 3);
+}
+
+#[test]
+fn device_used_is_the_context_and_whole_pages() {
+    let mut script = Script::new("caching");
+    script.about().context_overhead = 500;
+    script
+        .segment(LARGE, 0, 3 * MIB)
+        .segment(LARGE, 64 * MIB, 20 * MIB)
+        .map(128 * MIB, 2 * MIB, 2 * MIB)
+        .release(LARGE, 0, 3 * MIB)
+        .unmap(128 * MIB, 2 * MIB, 2 * MIB);
+    let device = of(&script);
+    assert_eq!(device.reserved, level(25 * MIB, 20 * MIB));
+    let used = device.device_used;
+    assert_eq!(used.context_overhead, Bytes::new(500));
+    assert_eq!(used.peak, Bytes::new(26 * MIB + 500));
+    assert_eq!(used.end, Bytes::new(20 * MIB + 500));
+    assert_eq!((device.process, device.growth), (None, None));
+}
+
+#[test]
+fn device_used_is_what_the_simulated_device_says() {
+    for policy in [
+        "driver",
+        "caching",
+        "caching:large_segment_size_mb:33",
+        "caching:expandable_segments:True",
+    ] {
+        let ledger = Arc::new(Ledger::in_memory(1_000).unwrap());
+        let gpu = Gpu::open(SessionConfig {
+            device: "sim:24GiB".parse().unwrap(),
+            policy: policy.parse().unwrap(),
+            budget: None,
+            ledger: Arc::clone(&ledger),
+        })
+        .unwrap();
+        let fresh = gpu.memory_info();
+        let held: Vec<_> = [100, 3 << 20, (5 << 20) + 1, 40 << 20]
+            .map(|size| gpu.alloc::<u8>(size).unwrap())
+            .into();
+        let raw = gpu.malloc(Bytes::mib(3)).unwrap();
+        let info = gpu.memory_info();
+        let facts = gpu.facts();
+        let about = About {
+            policy: policy.parse().unwrap(),
+            context_overhead: facts.context_overhead,
+            ..About::default()
+        };
+        let used = Summary::of(&ledger.read(), &about).devices[0].device_used;
+        assert_eq!(used.context_overhead.get(), fresh.total - fresh.free);
+        assert_eq!(used.end.get(), info.total - info.free, "{policy}");
+        gpu.free(raw).unwrap();
+        drop(held);
+        let info = gpu.memory_info();
+        let used = Summary::of(&ledger.read(), &about).devices[0].device_used;
+        assert_eq!(used.end.get(), info.total - info.free, "{policy}");
+    }
 }
 
 #[test]

@@ -7,9 +7,10 @@ use crate::ids::StreamId;
 use super::heap::Heap;
 
 /// The figures that another run may change when frees of several streams overlap.
-const TIMING: [&str; 8] = [
+const TIMING: [&str; 9] = [
     "active",
     "reserved",
+    "device_used",
     "device_allocations",
     "device_frees",
     "retries",

@@ -153,13 +153,41 @@ fn every_mistake_of_every_test_is_named_with_its_place() {
         "error: test `a`: unknown policy `cachng`, did you mean `caching`?",
         "error: test `a`: policy `driver` has no options",
         "error: test `m::b`: unknown device `simm`",
-        "error: test `c`: budget 1.00 TiB is more than the 139.80 GiB of device auto",
+        "error: test `c`: the budget of 1.00 TiB is more than the 139.80 GiB of sim:h200, so",
         "error: test `d`: `d` is also the name of a test at tests/train.rs:7",
         "  --> tests/train.rs:7:4",
         "no test was run: 5 mistakes",
     ] {
         assert!(text.contains(part), "{part}\nin\n{text}");
     }
+}
+
+#[test]
+fn a_budget_of_the_environment_above_the_device_is_said_once() {
+    let settings = Settings {
+        budget: Some(Budget::Bytes(1 << 40)),
+        ..Settings::default()
+    };
+    let small = Options {
+        device: Some("sim:t4"),
+        ..Options::DEFAULT
+    };
+    let text = mistakes(
+        vec![
+            entry("crate", "a", Options::DEFAULT),
+            entry("crate", "b", POLICIES),
+            entry("crate", "c", small),
+        ],
+        &settings,
+    );
+    let said = |device: &str| {
+        format!("error: GPUMEM_BUDGET: the budget of 1.00 TiB is more than the {device}, so")
+    };
+    for device in ["139.80 GiB of sim:h200", "16.00 GiB of sim:t4"] {
+        assert_eq!(text.matches(&said(device)).count(), 1, "{text}");
+    }
+    assert!(text.contains("no test was run: 2 mistakes"), "{text}");
+    assert!(!text.contains("error: test"), "{text}");
 }
 
 #[test]

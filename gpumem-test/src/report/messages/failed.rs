@@ -21,20 +21,8 @@ pub(in crate::report) fn failed_request(request: &FailedRequest) -> String {
         "" => String::new(),
         site => format!(" at {site}"),
     };
-    let class = class(request.class);
+    let class = request.class.name();
     format!("{class}: {requested}{rounding} requested{site}")
-}
-
-/// What a class of out-of-memory is called.
-pub(in crate::report) fn class(class: OomClass) -> &'static str {
-    match class {
-        OomClass::Exhausted => "really exhausted",
-        OomClass::Fragmented => "fragmented",
-        OomClass::Budget => "budget",
-        OomClass::CachedElsewhere => "cached for another stream or pool",
-        OomClass::FreesPending => "frees still pending",
-        OomClass::OutsideProcess => "taken outside this process",
-    }
 }
 
 /// Why a request failed, with the numbers.

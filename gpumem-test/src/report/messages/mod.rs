@@ -2,13 +2,15 @@
 //!
 //! Lower case, no full stop, both numbers. Every function returns one line unless it says so;
 //! `terminal.rs` indents. Help is only given where it names something that exists. What a broken
-//! bound says is in `finding.rs`, what a failed request says in `failed.rs`.
+//! bound says is in `finding.rs`, what a failed request says in `failed.rs`. What is said before a
+//! test runs and beside its result is in `harness/messages.rs`, the name of a class of
+//! out-of-memory in `event.rs`, since snapshots hold it too.
 
 mod failed;
 mod finding;
 
 use crate::bytes::Bytes;
-use crate::check::Ended;
+use crate::check::{Compared, Ended};
 use crate::ids::DeviceId;
 use crate::summary::{Holder, Leak, Moment, Others, Summary};
 
@@ -47,13 +49,14 @@ pub(super) fn largest_hole(moment: &Moment) -> String {
     format!("largest hole {largest} of {pinned} pinned free")
 }
 
-/// When a moment was, and how much was held: a line that ends before a list of holders.
+/// When a moment was, and how much was held: a line that ends before a list of holders, if there
+/// are any.
 pub(super) fn moment(moment: &Moment, summary: &Summary) -> String {
-    format!(
-        "{}, {} held:",
-        event(moment, summary),
-        counted(moment.blocks, "block")
-    )
+    let event = event(moment, summary);
+    match moment.blocks {
+        0 => format!("{event}, no block held"),
+        blocks => format!("{event}, {} held:", counted(blocks, "block")),
+    }
 }
 
 /// That a heap has been shown already, as it was at an earlier or the same event.
@@ -211,10 +214,16 @@ pub(super) fn timing(figures: &[String]) -> String {
     )
 }
 
-/// That the accepted summary differs, or that there is none.
-pub(super) const SNAPSHOT: &str = "no accepted snapshot holds this summary";
+/// That the accepted snapshot holds another summary, or that there is none.
+pub(super) fn compared(compared: Compared) -> Option<&'static str> {
+    match compared {
+        Compared::Equal => None,
+        Compared::Differs => Some("the summary differs from the accepted snapshot"),
+        Compared::NoneAccepted => Some("no snapshot of this test is accepted yet"),
+    }
+}
 
-/// The heading of the peak of a test that broke nothing.
+/// The heading of the peak of a test of which nothing else shows the heap.
 pub(super) fn peak(allocated: Bytes) -> String {
     format!("peak allocated {allocated}")
 }
