@@ -1,1 +1,0 @@
-//! What the workspace's own tests share.
