@@ -55,8 +55,8 @@ impl<D: DeviceMemory> Heap<D> {
     }
 
     /// Gives back what nobody uses.
-    pub(crate) fn trim(&mut self, cause: Cause) {
-        self.run(cause, |policy, device, events| policy.trim(device, events));
+    pub(crate) fn trim(&mut self, cause: Cause) -> Result<(), Error> {
+        self.run(cause, |policy, device, events| policy.trim(device, events))
     }
 
     /// Runs `wait` on the device, which may change what the device holds, and records the changes.

@@ -37,6 +37,7 @@ mod event;
 mod heap_map;
 mod ids;
 mod mutant;
+mod rounding;
 
 // Where memory comes from, where a request goes, what happened.
 mod device;

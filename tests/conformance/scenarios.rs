@@ -183,7 +183,8 @@ impl<'a> Run<'a> {
                 None => Ok("missing".into()),
             },
             "e" => {
-                self.policy.trim(&mut self.device, &mut ());
+                let trimmed = self.policy.trim(&mut self.device, &mut ());
+                trimmed.map_err(|error| error.to_string())?;
                 Ok(Value::Bool(true))
             }
             _ => Err(wrong()),

@@ -13,6 +13,15 @@ pub struct Shape {
     pub width: usize,
 }
 
+impl Shape {
+    /// One buffer of zeros for each layer, with room for `tokens` tokens.
+    fn zeros(self, stream: &Stream, tokens: usize) -> Result<Vec<Buffer<u16>>, Error> {
+        (0..self.layers)
+            .map(|_| stream.alloc_zeros(tokens * self.width))
+            .collect()
+    }
+}
+
 /// Grows by one token at a time: a new buffer, a copy of the old one, the old one dropped.
 pub struct ConcatenatedCache {
     stream: Stream,
@@ -27,13 +36,10 @@ impl ConcatenatedCache {
     /// # Errors
     /// Out of memory.
     pub fn prefill(stream: &Stream, shape: Shape, tokens: usize) -> Result<Self, Error> {
-        let layers = (0..shape.layers)
-            .map(|_| stream.alloc_zeros(tokens * shape.width))
-            .collect::<Result<_, _>>()?;
         Ok(Self {
             stream: stream.clone(),
             shape,
-            layers,
+            layers: shape.zeros(stream, tokens)?,
             tokens,
         })
     }
@@ -72,12 +78,9 @@ impl PreallocatedCache {
     /// # Errors
     /// Out of memory.
     pub fn with_capacity(stream: &Stream, shape: Shape, capacity: usize) -> Result<Self, Error> {
-        let layers = (0..shape.layers)
-            .map(|_| stream.alloc_zeros(capacity * shape.width))
-            .collect::<Result<_, _>>()?;
         Ok(Self {
             shape,
-            layers,
+            layers: shape.zeros(stream, capacity)?,
             tokens: 0,
         })
     }

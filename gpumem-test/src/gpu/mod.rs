@@ -129,12 +129,11 @@ impl Gpu {
     /// `driver`, a trim of the pools).
     ///
     /// # Errors
-    /// If the session has ended.
+    /// If the session has ended, or the device does not take what it gave.
     #[track_caller]
     pub fn empty_cache(&self) -> Result<(), Error> {
         let cause = self.session.cause(Location::caller());
-        self.session.heap("empty the cache")?.trim(cause);
-        Ok(())
+        self.session.heap("empty the cache")?.trim(cause)
     }
 
     /// Names this point: the summary has figures for the stretch that ends here. A name used again

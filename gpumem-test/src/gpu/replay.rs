@@ -107,8 +107,8 @@ impl ReplayTarget for Player<'_> {
         self.heap.policy_mut().record_stream(id, stream)
     }
 
-    fn trim(&mut self) {
-        self.heap.trim(self.cause);
+    fn trim(&mut self) -> Result<(), Error> {
+        self.heap.trim(self.cause)
     }
 
     fn begin_capture(&mut self, pool: (u64, u64), stream: StreamId) -> Result<(), Error> {

@@ -81,7 +81,7 @@ impl SessionConfig {
             let (budget, total) = (Bytes::new(budget), Bytes::new(total));
             return Err(Error::configuration(format!(
                 "the budget of {budget} exceeds the {total} of {} by {}",
-                profile.name,
+                profile.device_name(),
                 budget - total
             ))
             .with_help("lower the budget, or name a larger device as in `device = \"sim:b200\"`"));
@@ -97,7 +97,7 @@ impl Gpu {
     /// If a string does not parse or the budget is larger than the device.
     pub(crate) fn open(config: SessionConfig) -> Result<Self, Error> {
         let (profile, budget) = SessionConfig::resolve(&config.device, config.budget)?;
-        let about = format!("{} on {}", config.policy, profile.name);
+        let about = format!("{} on {}", config.policy, profile.device_name());
         let mut device = SimDevice::new(profile);
         device.set_budget(budget);
         let total = crate::device::DeviceMemory::memory_info(&device).total;
@@ -127,7 +127,7 @@ impl Gpu {
             settings: (heap.policy().settings().into_iter())
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),
-            device: format!("sim:{}", profile.name),
+            device: profile.device_name(),
             device_total: profile.total,
             budget: heap.device().budget(),
             context_overhead: profile.context_overhead,

@@ -23,7 +23,7 @@ pub(super) struct Device {
 pub(super) fn device(spec: &DeviceSpec) -> Result<Device, Error> {
     let profile = DeviceProfile::by_name(spec.profile_name())?;
     Ok(Device {
-        name: format!("sim:{}", profile.name),
+        name: profile.device_name(),
         total: profile.total,
         context_overhead: profile.context_overhead,
     })

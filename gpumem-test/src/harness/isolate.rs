@@ -10,6 +10,7 @@ use wait_timeout::ChildExt;
 use crate::check::Ended;
 use crate::error::Error;
 
+use super::messages;
 use super::plan::Case;
 use super::platform;
 use super::protocol::{self, End, Job, Scratch};
@@ -80,30 +81,46 @@ impl Isolation {
             }
         };
         let end = protocol::read(&scratch.end());
-        Ok(Finished {
-            ended: status.map_or_else(|timed_out| timed_out, |status| ended(status, end)),
-            output: if self.inherit_output {
-                String::new()
-            } else {
-                read_output(&output)
-            },
-        })
+        let (ended, before) = match status {
+            Ok(status) => ended(status, end),
+            Err(timed_out) => (timed_out, None),
+        };
+        let mut output = match self.inherit_output {
+            true => String::new(),
+            false => read_output(&output),
+        };
+        if let Some(before) = before {
+            output.push_str(&messages::before_the_crash(&before));
+        }
+        Ok(Finished { ended, output })
     }
 }
 
-/// Joins what the child said with how its process ended.
-fn ended(status: ExitStatus, end: Option<End>) -> Ended {
-    match end {
+/// Joins what the child said with how its process ended. A body that ended in a process that then
+/// died (in a library's destructor, say) has not gone well, `should_oom` or not: that is a crash,
+/// and what the body had said before comes beside it.
+fn ended(status: ExitStatus, end: Option<End>) -> (Ended, Option<String>) {
+    let ended = match end {
         Some(End::Failed { message } | End::NotStarted { message }) => Ended::Failed { message },
         Some(End::Panicked { message, place }) => Ended::Panicked { message, place },
-        // A body that returned in a process that then died (in a library's destructor, say) has
-        // not gone well.
-        Some(End::Returned) if status.success() => Ended::Returned,
-        Some(End::Returned) | None => match platform::signal(status) {
-            Some((number, name)) => Ended::Signalled { number, name },
-            None => Ended::Exited {
-                code: status.code().unwrap_or_default(),
-            },
+        Some(End::Returned) => Ended::Returned,
+        None => return (crashed(status), None),
+    };
+    if status.success() {
+        return (ended, None);
+    }
+    let before = match ended {
+        Ended::Failed { message } | Ended::Panicked { message, .. } => Some(message),
+        _ => None,
+    };
+    (crashed(status), before)
+}
+
+fn crashed(status: ExitStatus) -> Ended {
+    match platform::signal(status) {
+        Some((number, name)) => Ended::Signalled { number, name },
+        None => Ended::Exited {
+            code: status.code().unwrap_or_default(),
         },
     }
 }
@@ -134,4 +151,36 @@ fn read_output(path: &Path) -> String {
         })
     };
     read().unwrap_or_else(|error| format!("[the output could not be read: {error}]"))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use super::{End, Ended, ended};
+
+    #[test]
+    fn a_crash_behind_the_body_is_a_crash_and_loses_no_words() {
+        let killed = ExitStatus::from_raw(9);
+        let failed = End::Failed {
+            message: "broken".to_owned(),
+        };
+        let (end, before) = ended(killed, Some(failed.clone()));
+        assert!(matches!(end, Ended::Signalled { number: 9, .. }), "{end:?}");
+        assert_eq!(before.as_deref(), Some("broken"));
+        assert!(matches!(
+            ended(killed, Some(End::Returned)),
+            (Ended::Signalled { .. }, None)
+        ));
+        let well = ExitStatus::from_raw(0);
+        assert!(matches!(
+            ended(well, Some(failed)),
+            (Ended::Failed { .. }, None)
+        ));
+        assert!(matches!(
+            ended(well, None),
+            (Ended::Exited { code: 0 }, None)
+        ));
+    }
 }

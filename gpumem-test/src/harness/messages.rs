@@ -169,6 +169,11 @@ pub(super) fn not_compared_under(variable: &str) -> String {
     format!("its snapshot was not compared: {variable} changes what the snapshot holds")
 }
 
+/// What the body of a test had said before its process crashed, behind its output.
+pub(super) fn before_the_crash(message: &str) -> String {
+    format!("\n[before the crash the body had ended with: {message}]\n")
+}
+
 /// A sentence about a test, after the results.
 pub(super) fn note(test: &str, sentence: &str) -> String {
     format!("note: {test}: {sentence}")

@@ -87,8 +87,12 @@ impl Policy for AnyPolicy {
         each!(self, policy => policy.record_stream(block, stream))
     }
 
-    fn trim<D: DeviceMemory, S: EventSink>(&mut self, device: &mut D, events: &mut S) {
-        each!(self, policy => policy.trim(device, events));
+    fn trim<D: DeviceMemory, S: EventSink>(
+        &mut self,
+        device: &mut D,
+        events: &mut S,
+    ) -> Result<(), Error> {
+        each!(self, policy => policy.trim(device, events))
     }
 
     fn device_synchronized<D: DeviceMemory, S: EventSink>(

@@ -111,7 +111,14 @@ pub trait Policy {
     fn record_stream(&mut self, block: BlockId, stream: StreamId) -> Result<(), Error>;
 
     /// Gives back what nobody uses (`empty_cache`).
-    fn trim<D: DeviceMemory, S: EventSink>(&mut self, device: &mut D, events: &mut S);
+    ///
+    /// # Errors
+    /// If the device does not take what it gave; what was given back until then stays so.
+    fn trim<D: DeviceMemory, S: EventSink>(
+        &mut self,
+        device: &mut D,
+        events: &mut S,
+    ) -> Result<(), Error>;
 
     /// From here on the requests of `stream` go to a private pool, which is made if it is new (a
     /// CUDA graph is captured). A policy without such pools serves them as any other.

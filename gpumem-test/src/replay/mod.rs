@@ -246,8 +246,7 @@ impl Run<'_> {
             }
             TraceOp::Trim => {
                 self.outcome.trims += 1;
-                target.trim();
-                Ok(())
+                target.trim()
             }
             TraceOp::BeginCapture { pool, stream } => target.begin_capture(pool, stream),
             TraceOp::EndCapture { pool } => target.end_capture(pool),

@@ -42,7 +42,10 @@ pub(crate) trait ReplayTarget {
     fn complete(&mut self, _block: TraceBlock) {}
 
     /// Empties the cache.
-    fn trim(&mut self);
+    ///
+    /// # Errors
+    /// A refusal of the device.
+    fn trim(&mut self) -> Result<(), Error>;
 
     /// Routes the requests of a stream to a private pool.
     ///
@@ -98,8 +101,8 @@ impl<P: Policy, D: DeviceMemory, S: EventSink> ReplayTarget for Direct<'_, '_, P
         self.device.complete(block);
     }
 
-    fn trim(&mut self) {
-        self.policy.trim(self.device, &mut self.events);
+    fn trim(&mut self) -> Result<(), Error> {
+        self.policy.trim(self.device, &mut self.events)
     }
 
     fn begin_capture(&mut self, pool: (u64, u64), stream: StreamId) -> Result<(), Error> {

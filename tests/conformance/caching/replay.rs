@@ -160,10 +160,7 @@ impl Replay {
                     .ok_or("free of an unknown id")?;
                 self.policy.free(device, events, *block, StreamId::DEFAULT)
             }
-            "e" => {
-                self.policy.trim(device, events);
-                Ok(())
-            }
+            "e" => self.policy.trim(device, events),
             "r" => {
                 let block = self
                     .blocks

@@ -130,6 +130,11 @@ impl DeviceProfile {
         })
     }
 
+    /// How a test and a report name the simulated card: `sim:h200`.
+    pub fn device_name(&self) -> String {
+        format!("sim:{}", self.name)
+    }
+
     /// Free bytes right after the context was made, as `cuMemGetInfo` reports them.
     pub fn free_after_context(&self) -> u64 {
         self.total - self.context_overhead

@@ -286,10 +286,12 @@ impl Policy for CachingPolicy {
     ///
     /// # Panics
     /// If the device does not take back what it gave.
-    fn trim<D: DeviceMemory, S: EventSink>(&mut self, device: &mut D, events: &mut S) {
-        if let Err(error) = self.release_cached(device, events) {
-            panic!("trim: {error}");
-        }
+    fn trim<D: DeviceMemory, S: EventSink>(
+        &mut self,
+        device: &mut D,
+        events: &mut S,
+    ) -> Result<(), Error> {
+        self.release_cached(device, events)
     }
 
     fn begin_capture(&mut self, pool: (u64, u64), stream: StreamId) -> Result<(), Error> {

@@ -1,11 +1,9 @@
 //! How sizes are rounded. All sizes are bytes.
 
-use super::config::{CachingConfig, ROUNDUP_INTERVALS};
+use super::config::CachingConfig;
+pub(super) use crate::rounding::MIN_BLOCK;
+use crate::rounding::{ROUNDUP_INTERVALS, round_size};
 
-/// Granule of rounding, and the smallest remainder worth a block in a small pool.
-///
-/// Source: torch 2.11 `CUDACachingAllocator.cpp` `kMinBlockSize`.
-pub(super) const MIN_BLOCK: u64 = 512;
 /// Requests up to this size after rounding go to the small pool.
 ///
 /// Source: torch 2.11 `kSmallSize`.
@@ -60,21 +58,7 @@ impl Rounding {
 
     #[inline(never)]
     fn block_divided(&self, size: u64) -> u64 {
-        if size < MIN_BLOCK {
-            return MIN_BLOCK;
-        }
-        // The unrounded size picks the interval.
-        let interval = size.ilog2().saturating_sub(20) as usize;
-        let divisions = self.divisions[interval.min(ROUNDUP_INTERVALS - 1)];
-        if divisions <= 1 || size <= divisions.saturating_mul(MIN_BLOCK) {
-            return up(size, MIN_BLOCK);
-        }
-        let floor = 1 << size.ilog2();
-        if size == floor {
-            size
-        } else {
-            up(size, floor / divisions)
-        }
+        round_size(size, &self.divisions)
     }
 
     /// The size of a new segment for a rounded size.

@@ -273,9 +273,14 @@ impl Policy for DriverPolicy {
         self.blocks.get(block, "record_stream").map(|_| ())
     }
 
-    fn trim<D: DeviceMemory, S: EventSink>(&mut self, device: &mut D, events: &mut S) {
+    fn trim<D: DeviceMemory, S: EventSink>(
+        &mut self,
+        device: &mut D,
+        events: &mut S,
+    ) -> Result<(), Error> {
         device.trim_pools();
         self.drain(device, events);
+        Ok(())
     }
 
     fn device_synchronized<D: DeviceMemory, S: EventSink>(

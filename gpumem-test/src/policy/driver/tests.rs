@@ -319,7 +319,10 @@ fn events_add_up_to_the_statistics_at_every_moment() {
             18 => heap.synchronize(),
             19 if step % 2 == 0 => heap.device.hold(stream),
             19 => heap.device.release(stream),
-            _ => heap.policy.trim(&mut heap.device, &mut heap.events),
+            _ => heap
+                .policy
+                .trim(&mut heap.device, &mut heap.events)
+                .unwrap(),
         }
         for event in heap.events.drain(..) {
             match event {
@@ -381,6 +384,8 @@ fn events_add_up_to_the_statistics_at_every_moment() {
         heap.free(block.id, StreamId::DEFAULT);
     }
     heap.synchronize();
-    heap.policy.trim(&mut heap.device, &mut heap.events);
+    heap.policy
+        .trim(&mut heap.device, &mut heap.events)
+        .unwrap();
     assert_eq!(heap.figures(), (0, 0, 0), "everything was returned");
 }

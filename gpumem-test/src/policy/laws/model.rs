@@ -156,8 +156,9 @@ impl Model {
                 if self.spec.kind == PolicyKind::Caching {
                     self.waiting.clear();
                 }
-                self.policy.trim(&mut self.device, &mut self.events);
-                Ok(())
+                self.policy
+                    .trim(&mut self.device, &mut self.events)
+                    .map_err(|error| format!("a trim failed: {error}"))
             }
             _ => Ok(()),
         }
@@ -429,7 +430,9 @@ impl Model {
         self.device.synchronize();
         self.policy
             .device_synchronized(&mut self.device, &mut self.events);
-        self.policy.trim(&mut self.device, &mut self.events);
+        self.policy
+            .trim(&mut self.device, &mut self.events)
+            .map_err(|error| format!("the last trim failed: {error}"))?;
         self.check()?;
         let stats = self.policy.statistics();
         let left = [

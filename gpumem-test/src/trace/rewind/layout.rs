@@ -4,15 +4,12 @@ use rustc_hash::FxHashMap;
 
 use crate::heap_map::{BlockState, HeapMap, SegmentState, Usage};
 use crate::ids::{Address, StreamId};
+use crate::rounding::round_size;
 use crate::trace::StartState;
 use crate::trace::torch_snapshot::{Action, FramesId, RecordedSettings, TraceEntry};
 
 use super::memory::{Held, Memory, Range};
 
-/// Granule of rounding.
-///
-/// Source: torch 2.11 `CUDACachingAllocator.cpp` `kMinBlockSize`.
-const MIN_BLOCK: u64 = 512;
 /// A remainder up to this size stays with its block in an ordinary large segment.
 ///
 /// Source: torch 2.11 `CUDACachingAllocator.cpp` `should_split`, `kSmallSize`.
@@ -157,7 +154,7 @@ fn length(
     if let Some(size) = block.size {
         return Some(size).filter(|size| address + size <= next);
     }
-    let rounded = round(block.requested, settings);
+    let rounded = round_size(block.requested, &settings.roundup_power2_divisions);
     let gap = (next - address).checked_sub(rounded)?;
     if range.expandable || range.family.small || settings.expandable_segments {
         return Some(rounded);
@@ -176,26 +173,6 @@ fn length(
     } else {
         rounded
     })
-}
-
-/// A size rounded as PyTorch rounds requests.
-///
-/// Source: torch 2.11 `CUDACachingAllocator.cpp` `round_size`.
-pub(super) fn round(size: u64, settings: &RecordedSettings) -> u64 {
-    let plain = size
-        .max(1)
-        .checked_next_multiple_of(MIN_BLOCK)
-        .unwrap_or(u64::MAX);
-    if size < MIN_BLOCK {
-        return plain;
-    }
-    let interval = size.ilog2().saturating_sub(20).min(15);
-    let divisions = settings.roundup_power2_divisions[interval as usize];
-    if divisions <= 1 || size <= divisions.saturating_mul(MIN_BLOCK) || size.is_power_of_two() {
-        return plain;
-    }
-    let step = (1 << size.ilog2()) / divisions;
-    size.checked_next_multiple_of(step).unwrap_or(u64::MAX)
 }
 
 /// When what was allocated and freed first, by address.

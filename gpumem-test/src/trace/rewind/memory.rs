@@ -6,9 +6,8 @@ use rustc_hash::FxHashMap;
 
 use crate::heap_map::Usage;
 use crate::ids::Address;
+use crate::rounding::round_size;
 use crate::trace::torch_snapshot::{Action, FramesId, RecordedSettings, TorchSnapshot, TraceEntry};
-
-use super::layout;
 
 /// Page of expandable segments for small blocks, and size of an ordinary segment for them.
 ///
@@ -220,7 +219,7 @@ impl Memory {
             }
             let size = block
                 .size
-                .unwrap_or_else(|| layout::round(block.requested, settings));
+                .unwrap_or_else(|| round_size(block.requested, &settings.roundup_power2_divisions));
             free_from = address.saturating_add(size).min(start + range.size);
         }
         holds_page(free_from, start + range.size)

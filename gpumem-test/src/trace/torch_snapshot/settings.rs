@@ -1,5 +1,6 @@
 //! The settings that a recorded allocator ran with.
 
+use crate::rounding::ROUNDUP_INTERVALS;
 use crate::trace::pickle::ContainerIndex;
 
 use super::fields::{Problem, Read, Reader, count, expected, flag, lossy};
@@ -17,7 +18,7 @@ pub struct RecordedSettings {
     pub expandable_segments: bool,
     /// Into how many steps each power of two is divided when a size is rounded, for the intervals
     /// from 1, 2, 4, … 32768 MiB; 0 for no such rounding.
-    pub roundup_power2_divisions: [u64; 16],
+    pub roundup_power2_divisions: [u64; ROUNDUP_INTERVALS],
 }
 
 impl<'a> Reader<'a> {

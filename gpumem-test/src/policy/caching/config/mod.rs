@@ -10,10 +10,7 @@ mod values;
 
 use crate::bytes::Bytes;
 use crate::error::Error;
-
-/// How many intervals `roundup_power2_divisions` tells apart: `[2^i MiB, 2^(i+1) MiB)` for i below
-/// this; the first also takes everything smaller, the last everything larger.
-pub const ROUNDUP_INTERVALS: usize = 16;
+pub use crate::rounding::ROUNDUP_INTERVALS;
 
 const MIB: u64 = 1 << 20;
 const DEFAULT_LARGE_SEGMENT: Bytes = Bytes::mib(20);

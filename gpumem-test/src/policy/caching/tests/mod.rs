@@ -77,7 +77,9 @@ impl Bed {
     }
 
     fn trim(&mut self) {
-        self.policy.trim(&mut self.device, &mut self.events);
+        self.policy
+            .trim(&mut self.device, &mut self.events)
+            .unwrap();
         self.policy.check().unwrap();
     }
 
