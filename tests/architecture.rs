@@ -8,23 +8,39 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 // `mutant` ships nothing: it is the constant `false` outside the crate's own tests.
-const VOCABULARY: [&str; 8] = [
-    "bytes", "config", "error", "event", "heap_map", "ids", "mutant", "rounding",
+const VOCABULARY: [&str; 9] = [
+    "abi", "bytes", "config", "error", "event", "heap_map", "ids", "mutant", "rounding",
 ];
 
 /// A room and the rooms that it may use besides the vocabulary.
-const DIRECTIONS: [(&str, &[&str]); 12] = [
+const DIRECTIONS: [(&str, &[&str]); 15] = [
     ("device", &[]),
     ("ledger", &[]),
     ("policy", &["device"]),
     ("trace", &[]),
     ("summary", &["ledger"]),
     ("heap", &["device", "policy", "ledger"]),
+    ("sim_driver", &["device"]),
+    // What both front doors stand on: the heaps of a test, and who causes what.
+    ("session", &["heap", "device", "policy", "ledger"]),
+    (
+        "intercept",
+        &[
+            "session",
+            "heap",
+            "device",
+            "policy",
+            "ledger",
+            "sim_driver",
+        ],
+    ),
     ("replay", &["device", "policy", "ledger", "trace"]),
     // A handle plays traces; a replay knows no handle.
     (
         "gpu",
-        &["heap", "device", "policy", "ledger", "replay", "trace"],
+        &[
+            "session", "heap", "device", "policy", "ledger", "replay", "trace",
+        ],
     ),
     ("check", &["summary"]),
     ("snapshot", &["summary"]),
@@ -32,7 +48,17 @@ const DIRECTIONS: [(&str, &[&str]); 12] = [
     (
         "harness",
         &[
-            "device", "ledger", "policy", "summary", "heap", "gpu", "replay", "check", "snapshot",
+            "device",
+            "ledger",
+            "policy",
+            "summary",
+            "heap",
+            "session",
+            "gpu",
+            "intercept",
+            "replay",
+            "check",
+            "snapshot",
             "report",
         ],
     ),

@@ -30,6 +30,7 @@
 //! Environment variables that the harness reads are listed in [`environment`].
 
 // Vocabulary.
+mod abi;
 mod bytes;
 mod config;
 mod error;
@@ -49,6 +50,10 @@ mod trace;
 mod gpu;
 mod heap;
 mod replay;
+
+// A driver for machines that have none.
+#[allow(unsafe_code)] // C functions: what C passes is all there is.
+mod sim_driver;
 
 // What came of it.
 mod check;
