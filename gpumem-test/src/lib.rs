@@ -46,10 +46,11 @@ mod ledger;
 mod policy;
 mod trace;
 
-// One policy on one device, recorded; and the two front doors to it.
+// One policy on one device, recorded; a test's heaps; and the front doors to them.
 mod gpu;
 mod heap;
 mod replay;
+mod session;
 
 // A driver for machines that have none.
 #[allow(unsafe_code)] // C functions: what C passes is all there is.

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::heap::Cause;
 use crate::ids::Address;
 use crate::policy::{Block, Policy};
+use crate::session::LockedHeap;
 
 use super::{Gpu, Stream};
 
@@ -106,11 +107,7 @@ impl<T> Buffer<T> {
         self.stream.gpu()
     }
 
-    fn session_heap(
-        &self,
-        what: &str,
-    ) -> Result<std::sync::MutexGuard<'_, crate::heap::Heap<crate::device::sim::SimDevice>>, Error>
-    {
+    fn session_heap(&self, what: &str) -> Result<LockedHeap<'_>, Error> {
         if self.gpu().session.is_closed() {
             return Err(Error::misuse(format!(
                 "cannot {what}: the buffer of {} made at {}:{} outlived its session",

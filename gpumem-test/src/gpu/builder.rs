@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::ledger::Ledger;
 
-use super::{Gpu, SessionConfig};
+use super::Gpu;
+use crate::session::SessionConfig;
 
 /// Events that a session started by hand keeps.
 const CAPACITY: u64 = 1 << 16;

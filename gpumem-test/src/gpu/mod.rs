@@ -9,26 +9,23 @@ mod builder;
 mod monitor;
 mod raw;
 mod replay;
-mod session;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod threads;
 
 use std::panic::Location;
 use std::sync::Arc;
 
 use crate::bytes::Bytes;
 use crate::config::PolicySpec;
-use crate::device::sim::{SimDevice, StreamKind};
+use crate::device::sim::StreamKind;
 use crate::error::Error;
 use crate::event::EventKind;
 use crate::ids::StreamId;
+use crate::session::{Session, SessionConfig};
 
 pub use buffer::Buffer;
 pub use builder::GpuBuilder;
-use session::Session;
-pub(crate) use session::{SessionConfig, SessionFacts};
 pub use stream::{Busy, Stream};
 
 /// The GPU of a test: allocate, copy, name points, read the figures.
@@ -53,6 +50,16 @@ impl Gpu {
     /// Starts a session outside the harness: in an ordinary test, an example, a tool.
     pub fn builder() -> GpuBuilder {
         GpuBuilder::default()
+    }
+
+    /// The session of a test.
+    pub(crate) fn of(session: Arc<Session>) -> Self {
+        Self { session }
+    }
+
+    /// Starts a session by its settings.
+    pub(crate) fn open(config: SessionConfig) -> Result<Self, Error> {
+        Session::open(config).map(Self::of)
     }
 
     /// The policy that serves this session, as the test names it.
@@ -121,7 +128,7 @@ impl Gpu {
         let cause = self.session.cause(Location::caller());
         self.session
             .heap("synchronise")?
-            .synchronize(cause, SimDevice::synchronize);
+            .synchronize(cause, |device| device.synchronize());
         Ok(())
     }
 

@@ -1,16 +1,14 @@
 //! Memory by bare address, as C code has it.
 
 use std::panic::Location;
-use std::sync::PoisonError;
 
 use crate::bytes::Bytes;
-use crate::device::sim::SimDevice;
 use crate::error::Error;
-use crate::ids::{Address, StreamId};
+use crate::ids::{Address, DeviceId, StreamId};
 use crate::policy::{Origin, Request};
+use crate::session::HeldBlock;
 
 use super::Gpu;
-use super::session::RawBlock;
 
 impl Gpu {
     /// `size` bytes of plain device memory (`cuMemAlloc`): under `driver` in whole pages or pages
@@ -30,18 +28,13 @@ impl Gpu {
         };
         let block = self.session.heap("allocate")?.alloc(request, cause)?;
         if block.address != Address::NULL {
-            let mut raw = self
-                .session
-                .raw
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            raw.insert(
-                block.address,
-                RawBlock {
-                    id: block.id,
-                    stream,
-                },
-            );
+            let held = HeldBlock {
+                id: block.id,
+                device: DeviceId(0),
+                stream,
+                requested: request.size,
+            };
+            self.session.held().add(block.address.0, held);
         }
         Ok(block.address)
     }
@@ -59,12 +52,7 @@ impl Gpu {
         }
         let cause = self.session.cause(Location::caller());
         let mut heap = self.session.heap("free")?;
-        let mut raw = self
-            .session
-            .raw
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let Some(block) = raw.remove(&address) else {
+        let Some(block) = self.session.held().take(address.0) else {
             let error = Error::misuse(format!(
                 "free of {address}: no live block of this session starts there (freed twice, or \
                  not from `malloc`)"
@@ -75,8 +63,7 @@ impl Gpu {
             self.session.record_misuse(cause, message);
             return Err(error);
         };
-        drop(raw);
-        heap.synchronize(cause, SimDevice::synchronize);
+        heap.synchronize(cause, |device| device.synchronize());
         heap.free(block.id, block.stream, cause)
     }
 }

@@ -2,16 +2,15 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::device::sim::SimDevice;
 use crate::error::Error;
 use crate::heap::{Cause, Heap};
 use crate::ids::{BlockId, StreamId, TextId};
 use crate::policy::{Block, Policy, Request};
 use crate::replay::{Replay, ReplayOutcome, ReplayTarget};
+use crate::session::{Session, SessionDevice};
 use crate::trace::{SiteId, Trace, TraceBlock};
 
 use super::Gpu;
-use super::session::Session;
 
 impl Gpu {
     /// Plays `trace` on this session: its requests go to the test's policy, under its budget, and
@@ -62,7 +61,7 @@ impl Gpu {
 /// Takes the operations of a trace for a session.
 struct Player<'a> {
     session: &'a Session,
-    heap: &'a mut Heap<SimDevice>,
+    heap: &'a mut Heap<SessionDevice>,
     cause: Cause,
     /// The ledger's names of the trace's sites, once they were met.
     sites: FxHashMap<usize, TextId>,

@@ -125,7 +125,7 @@ fn what_belongs_to_another_session_is_refused() -> Result<(), Error> {
 fn a_buffer_that_outlives_its_session_says_so() -> Result<(), Error> {
     let gpu = gpu("caching");
     let mut buffer = gpu.alloc::<u8>(16)?;
-    gpu.close();
+    gpu.session.close();
     let error = buffer.fill(1).unwrap_err();
     assert!(
         error.to_string().contains("outlived its session"),

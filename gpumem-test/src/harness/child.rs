@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::gpu::{Gpu, SessionConfig};
+use crate::gpu::Gpu;
 use crate::ledger::Ledger;
+use crate::session::{Session, SessionConfig};
 
 use super::exit_code;
 use super::messages;
@@ -43,28 +44,29 @@ pub(super) fn run(case: &Case, scratch: &Scratch) -> ExitCode {
 
 fn run_body(case: &Case, scratch: &Scratch) -> Result<End, Error> {
     let ledger = Arc::new(Ledger::open(&scratch.ledger())?);
-    let gpu = Gpu::open(SessionConfig {
+    let session = Session::open(SessionConfig {
         device: case.device.clone(),
         policy: case.policy.clone(),
         budget: case.budget,
         ledger,
     })?;
-    protocol::write(&scratch.session(), &gpu.facts())?;
+    protocol::write(&scratch.session(), &session.facts())?;
+    let gpu = Gpu::of(Arc::clone(&session));
     let runs = match case.entry.options.max_leak {
         MaxLeak::Steady => 2,
         MaxLeak::Bytes(_) => 1,
     };
     let mut end = End::Returned;
     for run in 0..runs {
-        gpu.run_begin(run);
+        session.run_begin(run);
         end = guarded(|| __rust_begin_short_backtrace(case.entry.run, &gpu, case.arg));
         // After a panic too: the unwinding dropped what the body held, and what is left is left.
-        gpu.run_end(run);
+        session.run_end(run);
         if end != End::Returned {
             break;
         }
     }
-    gpu.close();
+    session.close();
     Ok(end)
 }
 

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crate::check::{self, Bounds, Compared, Ended};
 use crate::error::Error;
-use crate::gpu::SessionFacts;
 use crate::ledger::Recording;
 use crate::report::{self, Judged, Next};
+use crate::session::SessionFacts;
 use crate::snapshot;
 use crate::summary::{About, Summary};
 

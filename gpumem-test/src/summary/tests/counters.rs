@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::*;
 use crate::event::{EventKind, OomClass};
-use crate::gpu::{Gpu, SessionConfig};
+use crate::gpu::Gpu;
 use crate::ledger::Ledger;
+use crate::session::{Session, SessionConfig};
 use crate::summary::About;
 
 #[test]
@@ -55,20 +56,21 @@ fn device_used_is_what_the_simulated_device_says() {
         "caching:expandable_segments:True",
     ] {
         let ledger = Arc::new(Ledger::in_memory(1_000).unwrap());
-        let gpu = Gpu::open(SessionConfig {
+        let session = Session::open(SessionConfig {
             device: "sim:24GiB".parse().unwrap(),
             policy: policy.parse().unwrap(),
             budget: None,
             ledger: Arc::clone(&ledger),
         })
         .unwrap();
+        let gpu = Gpu::of(Arc::clone(&session));
         let fresh = gpu.memory_info();
         let held: Vec<_> = [100, 3 << 20, (5 << 20) + 1, 40 << 20]
             .map(|size| gpu.alloc::<u8>(size).unwrap())
             .into();
         let raw = gpu.malloc(Bytes::mib(3)).unwrap();
         let info = gpu.memory_info();
-        let facts = gpu.facts();
+        let facts = session.facts();
         let about = About {
             policy: policy.parse().unwrap(),
             context_overhead: facts.context_overhead,

@@ -9,7 +9,7 @@ use crate::event::EventKind;
 use crate::heap::Cause;
 use crate::ids::{TextId, ThreadIndex};
 
-use super::session::Session;
+use super::Session;
 
 /// The threads of a session: how many came, how many ended.
 #[derive(Default)]

@@ -1,11 +1,17 @@
-//! A test's session: the heap, the ledger, and who causes what.
+//! A test's session: its heaps (one for each device), the ledger, and who causes what.
+//!
+//! Both front doors stand on it: the handle (`gpu`) and the driver's functions (`intercept`). A
+//! block that one of them handed out can be freed through the other, since [`Held`] keeps them by
+//! address. The room makes no figures.
+
+mod held;
+mod threads;
 
 use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::Bytes;
@@ -14,12 +20,17 @@ use crate::device::sim::{DeviceProfile, SimDevice};
 use crate::error::Error;
 use crate::event::{Event, EventKind};
 use crate::heap::{Cause, Heap};
-use crate::ids::{Address, BlockId, DeviceId, StreamId, TextId};
+use crate::ids::{DeviceId, TextId};
 use crate::ledger::{Ledger, Sites};
 use crate::policy::{AnyPolicy, Policy};
 
-use super::Gpu;
-use super::threads;
+pub(crate) use held::{Held, HeldBlock};
+
+/// What the heaps of a session stand on.
+pub(crate) type SessionDevice = SimDevice;
+
+/// A heap of a session, locked.
+pub(crate) type LockedHeap<'a> = MutexGuard<'a, Heap<SessionDevice>>;
 
 /// What a session is made of.
 pub(crate) struct SessionConfig {
@@ -44,25 +55,18 @@ pub(crate) struct SessionFacts {
     pub(crate) context_overhead: u64,
 }
 
-/// What the handles of one session share.
-pub(super) struct Session {
-    heap: Mutex<Heap<SimDevice>>,
+/// What the front doors of one test share.
+pub(crate) struct Session {
+    heaps: Vec<Mutex<Heap<SessionDevice>>>,
     ledger: Arc<Ledger>,
     sites: Sites,
     checkpoints: Mutex<HashMap<String, u32>>,
-    /// Addresses given out by `Gpu::malloc`, which `Gpu::free` takes back by address.
-    pub(super) raw: Mutex<FxHashMap<Address, RawBlock>>,
-    pub(super) threads: threads::Roll,
+    /// Blocks that the program holds by their bare address.
+    held: Held,
+    threads: threads::Roll,
     closed: AtomicBool,
     policy: PolicySpec,
     about: String,
-}
-
-/// A block that the code holds by its bare address.
-#[derive(Clone, Copy)]
-pub(super) struct RawBlock {
-    pub(super) id: BlockId,
-    pub(super) stream: StreamId,
 }
 
 impl SessionConfig {
@@ -90,12 +94,12 @@ impl SessionConfig {
     }
 }
 
-impl Gpu {
+impl Session {
     /// Starts the session of a test.
     ///
     /// # Errors
     /// If a string does not parse or the budget is larger than the device.
-    pub(crate) fn open(config: SessionConfig) -> Result<Self, Error> {
+    pub(crate) fn open(config: SessionConfig) -> Result<Arc<Self>, Error> {
         let (profile, budget) = SessionConfig::resolve(&config.device, config.budget)?;
         let about = format!("{} on {}", config.policy, profile.device_name());
         let mut device = SimDevice::new(profile);
@@ -103,25 +107,22 @@ impl Gpu {
         let total = crate::device::DeviceMemory::memory_info(&device).total;
         let policy = AnyPolicy::new(&config.policy, total, budget)?;
         let heap = Heap::new(DeviceId(0), device, policy, Arc::clone(&config.ledger));
-        let session = Session {
-            heap: Mutex::new(heap),
+        Ok(Arc::new(Self {
+            heaps: vec![Mutex::new(heap)],
             ledger: config.ledger,
             sites: Sites::default(),
             checkpoints: Mutex::default(),
-            raw: Mutex::default(),
+            held: Held::default(),
             threads: threads::Roll::default(),
             closed: AtomicBool::new(false),
             policy: config.policy,
             about,
-        };
-        Ok(Self {
-            session: Arc::new(session),
-        })
+        }))
     }
 
     /// What the session turned out to be.
     pub(crate) fn facts(&self) -> SessionFacts {
-        let heap = self.session.lock();
+        let heap = self.lock();
         let profile = heap.device().profile();
         SessionFacts {
             settings: (heap.policy().settings().into_iter())
@@ -135,30 +136,35 @@ impl Gpu {
     }
 
     /// Marks the beginning of a run of the body.
-    pub(crate) fn run_begin(&self, run: u32) {
-        let cause = self.session.cause_unknown();
-        self.session.record(cause, EventKind::RunBegin { run });
+    pub(crate) fn run_begin(self: &Arc<Self>, run: u32) {
+        let cause = self.cause_unknown();
+        self.record(cause, EventKind::RunBegin { run });
     }
 
     /// Waits for all streams and for threads that are just ending, and marks the end of a run.
-    pub(crate) fn run_end(&self, run: u32) {
-        let cause = self.session.cause_unknown();
-        self.session
-            .lock()
-            .synchronize(cause, SimDevice::synchronize);
-        self.session.threads.settle();
-        self.session.record(cause, EventKind::RunEnd { run });
+    pub(crate) fn run_end(self: &Arc<Self>, run: u32) {
+        let cause = self.cause_unknown();
+        for device in self.devices() {
+            self.lock_device(device)
+                .synchronize(cause, |device| device.synchronize());
+        }
+        self.threads.settle();
+        self.record(cause, EventKind::RunEnd { run });
     }
 
     /// Ends the session: buffers that live on can be dropped, and do nothing more.
     pub(crate) fn close(&self) {
-        self.session.closed.store(true, Ordering::Release);
+        self.closed.store(true, Ordering::Release);
     }
-}
 
-impl Session {
-    /// The heap, to do `what` with it.
-    pub(super) fn heap(&self, what: &str) -> Result<MutexGuard<'_, Heap<SimDevice>>, Error> {
+    /// The devices, counted from 0.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = DeviceId> + use<> {
+        // A session has few devices: their number fits.
+        (0..self.heaps.len() as u16).map(DeviceId)
+    }
+
+    /// The first device's heap, to do `what` with it.
+    pub(crate) fn heap(&self, what: &str) -> Result<LockedHeap<'_>, Error> {
         if self.is_closed() {
             return Err(Error::misuse(format!(
                 "cannot {what}: the session of this test has ended"
@@ -170,29 +176,44 @@ impl Session {
         Ok(self.lock())
     }
 
-    /// The heap, whether or not the session has ended. A panic while it was held left it whole:
-    /// policies change state only after what can fail.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Heap<SimDevice>> {
-        self.heap.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The first device's heap, whether or not the session has ended.
+    pub(crate) fn lock(&self) -> LockedHeap<'_> {
+        self.lock_device(DeviceId(0))
+    }
+
+    /// A device's heap, whether or not the session has ended. A panic while it was held left it
+    /// whole: policies change state only after what can fail.
+    ///
+    /// # Panics
+    /// If the session has no such device.
+    pub(crate) fn lock_device(&self, device: DeviceId) -> LockedHeap<'_> {
+        self.heaps[usize::from(device.0)]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Blocks that the program holds by their bare address.
+    pub(crate) fn held(&self) -> &Held {
+        &self.held
     }
 
     /// Whether the session has ended.
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
     /// The policy, as the test names it.
-    pub(super) fn policy(&self) -> &PolicySpec {
+    pub(crate) fn policy(&self) -> &PolicySpec {
         &self.policy
     }
 
     /// The policy and the device, in words.
-    pub(super) fn describe(&self) -> &str {
+    pub(crate) fn describe(&self) -> &str {
         &self.about
     }
 
     /// Who causes an event: the caller's place, this thread.
-    pub(super) fn cause(self: &Arc<Self>, place: &'static Location<'static>) -> Cause {
+    pub(crate) fn cause(self: &Arc<Self>, place: &'static Location<'static>) -> Cause {
         Cause {
             site: self.sites.id(&self.ledger, place),
             thread: threads::index(self),
@@ -200,7 +221,7 @@ impl Session {
     }
 
     /// The same where no place is known.
-    pub(super) fn cause_unknown(self: &Arc<Self>) -> Cause {
+    pub(crate) fn cause_unknown(self: &Arc<Self>) -> Cause {
         Cause {
             site: TextId::UNKNOWN,
             thread: threads::index(self),
@@ -208,7 +229,7 @@ impl Session {
     }
 
     /// Records what the policy has no part in.
-    pub(super) fn record(&self, cause: Cause, kind: EventKind) {
+    pub(crate) fn record(&self, cause: Cause, kind: EventKind) {
         self.ledger.append(Event {
             device: DeviceId(0),
             thread: cause.thread,
@@ -218,18 +239,18 @@ impl Session {
     }
 
     /// Records a wrong use where no error can be returned.
-    pub(super) fn record_misuse(&self, cause: Cause, message: &str) {
+    pub(crate) fn record_misuse(&self, cause: Cause, message: &str) {
         let message = self.ledger.intern(message);
         self.record(cause, EventKind::Misuse { message });
     }
 
     /// A text's id in the ledger.
-    pub(super) fn intern(&self, text: &str) -> TextId {
+    pub(crate) fn intern(&self, text: &str) -> TextId {
         self.ledger.intern(text)
     }
 
     /// The name of the next checkpoint called `name`.
-    pub(super) fn checkpoint_name(&self, name: &str) -> TextId {
+    pub(crate) fn checkpoint_name(&self, name: &str) -> TextId {
         let mut seen = self
             .checkpoints
             .lock()
