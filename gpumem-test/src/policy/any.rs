@@ -83,6 +83,16 @@ impl Policy for AnyPolicy {
         each!(self, policy => policy.free(device, events, block, stream))
     }
 
+    fn free_idle<D: DeviceMemory, S: EventSink>(
+        &mut self,
+        device: &mut D,
+        events: &mut S,
+        block: BlockId,
+        owner: StreamId,
+    ) -> Result<(), Error> {
+        each!(self, policy => policy.free_idle(device, events, block, owner))
+    }
+
     fn record_stream(&mut self, block: BlockId, stream: StreamId) -> Result<(), Error> {
         each!(self, policy => policy.record_stream(block, stream))
     }

@@ -104,6 +104,21 @@ pub trait Policy {
         stream: StreamId,
     ) -> Result<(), Error>;
 
+    /// Takes a block back that no work uses any more, since the code waited for the whole device
+    /// (`cuMemFree`). `owner` is the stream that it was asked for on.
+    ///
+    /// # Errors
+    /// As [`free`](Self::free).
+    fn free_idle<D: DeviceMemory, S: EventSink>(
+        &mut self,
+        device: &mut D,
+        events: &mut S,
+        block: BlockId,
+        owner: StreamId,
+    ) -> Result<(), Error> {
+        self.free(device, events, block, owner)
+    }
+
     /// Says that `stream` uses the block too: after its free it waits for that stream.
     ///
     /// # Errors

@@ -129,7 +129,19 @@ impl DeviceMemory for SimDevice {
         self.supply.watch(watch);
     }
 
+    /// Changes of pools that the program made are left out: no policy serves from them.
     fn next_change(&mut self) -> Option<BackingChange> {
-        self.supply.next_change()
+        loop {
+            let change = self.supply.next_change()?;
+            let of_pool = match change {
+                BackingChange::ChunkBacked(address, _)
+                | BackingChange::ChunkReleased(address, _)
+                | BackingChange::Settled(address, _) => self.pool_at(address),
+                _ => return Some(change),
+            };
+            if of_pool == Some(0) {
+                return Some(change);
+            }
+        }
     }
 }

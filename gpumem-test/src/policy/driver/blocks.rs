@@ -1,6 +1,7 @@
 //! The blocks that the code holds.
 
 use crate::error::Error;
+use crate::event::Extent;
 use crate::ids::{Address, BlockId, StreamId};
 
 /// Where a block lies.
@@ -29,6 +30,17 @@ pub(super) struct Held {
     pub(super) requested: u64,
     pub(super) stream: StreamId,
     pub(super) home: Home,
+}
+
+impl Held {
+    /// The block as events name it.
+    pub(super) fn extent(&self) -> Extent {
+        Extent {
+            address: self.address,
+            size: self.size,
+            stream: self.stream,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

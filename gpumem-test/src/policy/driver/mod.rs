@@ -65,6 +65,33 @@ impl DriverPolicy {
         self.backing.drain(device, events, &mut self.statistics);
     }
 
+    /// Takes a block from those that the code holds. Recorded before the device learns of it: the
+    /// address may be given out again at once.
+    fn forget<S: EventSink>(&mut self, block: BlockId, events: &mut S) -> Result<Held, Error> {
+        let held = *self.blocks.get(block, "free")?;
+        self.blocks.remove(block);
+        let (small, statistics) = (held.home.is_small(), &mut self.statistics);
+        statistics.allocation.decrease(small, 1);
+        statistics.allocated_bytes.decrease(small, held.size);
+        events.record(EventKind::FreeRequested {
+            extent: held.extent(),
+            requested: held.requested,
+        });
+        Ok(held)
+    }
+
+    /// A block that was freed is used by no stream any more.
+    fn complete<S: EventSink>(&mut self, held: &Held, events: &mut S) {
+        let (small, statistics) = (held.home.is_small(), &mut self.statistics);
+        statistics.active.decrease(small, 1);
+        statistics.active_bytes.decrease(small, held.size);
+        statistics.requested_bytes.decrease(small, held.requested);
+        events.record(EventKind::FreeCompleted {
+            extent: held.extent(),
+            requested: held.requested,
+        });
+    }
+
     #[cold]
     fn refuse<D: DeviceMemory, S: EventSink>(
         &mut self,
@@ -234,35 +261,39 @@ impl Policy for DriverPolicy {
         if block == BlockId::NULL {
             return Ok(());
         }
-        let held = *self.blocks.get(block, "free")?;
-        self.blocks.remove(block);
-        let (small, statistics) = (held.home.is_small(), &mut self.statistics);
-        statistics.allocation.decrease(small, 1);
-        statistics.allocated_bytes.decrease(small, held.size);
-        let extent = Extent {
-            address: held.address,
-            size: held.size,
-            stream: held.stream,
-        };
-        let requested = held.requested;
-        // Recorded before it is forwarded: the address may be given out again at once.
-        events.record(EventKind::FreeRequested { extent, requested });
-        let outcome = if held.home == Home::Pool {
+        let held = self.forget(block, events)?;
+        if held.home == Home::Pool {
             self.backing.add_pending(&held, stream);
-            device
-                .free_async(held.address, stream)
-                .map_err(|refusal| refusal.into_error("cuMemFreeAsync"))
         } else {
-            statistics.active.decrease(small, 1);
-            statistics.active_bytes.decrease(small, held.size);
-            statistics.requested_bytes.decrease(small, requested);
-            events.record(EventKind::FreeCompleted { extent, requested });
-            device
-                .free(held.address)
-                .map_err(|refusal| refusal.into_error("cuMemFree"))
-        };
+            self.complete(&held, events);
+        }
+        let outcome = device.free_async(held.address, stream);
         self.drain(device, events);
-        outcome
+        outcome.map_err(|refusal| refusal.into_error("cuMemFreeAsync"))
+    }
+
+    /// `cuMemFree`: pages go back at once; a block of the pool goes to the common list, whatever
+    /// stream it was on.
+    fn free_idle<D: DeviceMemory, S: EventSink>(
+        &mut self,
+        device: &mut D,
+        events: &mut S,
+        block: BlockId,
+        _owner: StreamId,
+    ) -> Result<(), Error> {
+        if block == BlockId::NULL {
+            return Ok(());
+        }
+        let held = self.forget(block, events)?;
+        if held.home == Home::Pool {
+            // The device says at once that it is settled.
+            self.backing.add_pending(&held, held.stream);
+        } else {
+            self.complete(&held, events);
+        }
+        let outcome = device.free(held.address);
+        self.drain(device, events);
+        outcome.map_err(|refusal| refusal.into_error("cuMemFree"))
     }
 
     /// Checks the block; the driver's own allocators know no other stream than that of the free.

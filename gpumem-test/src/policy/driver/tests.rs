@@ -389,3 +389,41 @@ fn events_add_up_to_the_statistics_at_every_moment() {
         .unwrap();
     assert_eq!(heap.figures(), (0, 0, 0), "everything was returned");
 }
+
+#[test]
+fn a_pool_block_freed_by_the_plain_call_is_complete_at_once_and_its_chunk_goes() {
+    let mut heap = Heap::new();
+    let block = heap.pool(40 * MIB, StreamId(7)).unwrap();
+    assert_eq!(heap.figures().0, 64 * MIB);
+    heap.policy
+        .free_idle(&mut heap.device, &mut heap.events, block.id, StreamId(7))
+        .unwrap();
+    assert_eq!(heap.figures(), (0, 0, 0));
+    assert!(matches!(
+        heap.events[..],
+        [
+            ..,
+            EventKind::FreeRequested { .. },
+            EventKind::FreeCompleted { .. },
+            _,
+            _
+        ]
+    ));
+}
+
+#[test]
+fn pools_that_the_code_made_are_not_the_policys() {
+    let mut heap = Heap::new();
+    let block = heap.plain(MIB).unwrap();
+    let pool = heap.device.create_pool(None);
+    let inside = heap
+        .device
+        .malloc_async(pool, 40 * MIB, StreamId::DEFAULT)
+        .unwrap();
+    heap.free(block.id, StreamId::DEFAULT);
+    assert_eq!(heap.figures(), (0, 0, 0));
+    assert_eq!(heap.device.used(), 64 * MIB);
+    heap.device.free_async(inside, StreamId::DEFAULT).unwrap();
+    heap.synchronize();
+    assert_eq!(heap.figures(), (0, 0, 0));
+}
