@@ -126,6 +126,141 @@ pub enum EventKind {
         /// What was wrong.
         message: TextId,
     },
+    /// Memory that no policy served was taken from the driver: the call was passed through.
+    DriverTaken {
+        /// What sort of memory.
+        memory: DriverMemory,
+        /// Its first byte; of memory without an address (an array, a physical handle) the handle.
+        address: Address,
+        /// Its length in bytes.
+        size: u64,
+        /// Whether the budget was charged for it.
+        charged: bool,
+    },
+    /// Such memory was given back.
+    DriverReturned {
+        /// What sort of memory.
+        memory: DriverMemory,
+        /// As it was when taken.
+        address: Address,
+        /// As it was when taken, in bytes.
+        size: u64,
+        /// As it was when taken.
+        charged: bool,
+    },
+    /// A function was asked for or called that the simulated driver does not have. Recorded once
+    /// for each function, though a reader must not rely on it.
+    NotSimulated {
+        /// The function's name, as `cuTexRefCreate`.
+        name: TextId,
+    },
+    /// How many kernels were launched on the device so far, graphs' launches counted as one.
+    /// Recorded at checkpoints and when a run ends; the last one holds.
+    Launches {
+        /// Launches since the session began.
+        count: u64,
+    },
+    /// A free of an address that we never saw was passed to the driver.
+    UnknownFree {
+        /// The address.
+        address: Address,
+    },
+    /// Something happened that the door cannot vouch for: a panic in a hook, a fork, a library
+    /// that was opened past it. It fails the test.
+    DoorViolation {
+        /// What, in a sentence that names what to do.
+        message: TextId,
+    },
+    /// What the device itself says, at a checkpoint or when a run ends. Nothing unknown is 0.
+    DeviceSample {
+        /// Bytes in use on the whole device.
+        used: Option<u64>,
+        /// Bytes in use by this process, as NVML counts them.
+        process: Option<u64>,
+        /// The highest value of `process` so far, where the device keeps it.
+        process_peak: Option<u64>,
+    },
+    /// The model that decides what the budget refuses, and the driver's own figure, part. The
+    /// driver's figure wins.
+    ShadowDiffers {
+        /// Reserved bytes by the model.
+        model: u64,
+        /// Reserved bytes by the driver.
+        driver: u64,
+    },
+    /// Reserved bytes got above the budget before anything could refuse.
+    BudgetExceeded {
+        /// Reserved bytes, charged memory included.
+        reserved: u64,
+        /// The budget in bytes.
+        budget: u64,
+    },
+}
+
+/// Memory of the driver that no policy serves: it is passed through, and listed by these names.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum DriverMemory {
+    /// `cuMemAllocManaged`.
+    Managed,
+    /// Host memory that the driver pinned: `cuMemAllocHost`, `cuMemHostAlloc`.
+    PinnedHost,
+    /// Host memory of the program that was pinned: `cuMemHostRegister`.
+    RegisteredHost,
+    /// `cuArrayCreate`, `cuArray3DCreate`.
+    Array,
+    /// `cuMipmappedArrayCreate`.
+    MipmappedArray,
+    /// A stream-ordered pool that the program made: `cuMemPoolCreate`.
+    ExplicitPool,
+    /// Physical memory of the virtual memory calls: `cuMemCreate`.
+    VirtualMemory,
+    /// Memory of another process: `cuIpcOpenMemHandle`.
+    Ipc,
+    /// Memory of another interface: `cuImportExternalMemory`.
+    External,
+    /// Memory nodes of graphs and allocations inside captures.
+    Graph,
+}
+
+impl DriverMemory {
+    /// Every kind, in the order of reports and snapshots.
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Managed,
+        Self::Array,
+        Self::MipmappedArray,
+        Self::ExplicitPool,
+        Self::VirtualMemory,
+        Self::Graph,
+        Self::Ipc,
+        Self::External,
+        Self::PinnedHost,
+        Self::RegisteredHost,
+    ];
+
+    /// What it is called in reports and in snapshots.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Managed => "managed",
+            Self::PinnedHost => "pinned host",
+            Self::RegisteredHost => "registered host",
+            Self::Array => "array",
+            Self::MipmappedArray => "mipmapped array",
+            Self::ExplicitPool => "explicit pool",
+            Self::VirtualMemory => "virtual memory",
+            Self::Ipc => "from other processes",
+            Self::External => "external",
+            Self::Graph => "graph",
+        }
+    }
+
+    /// Whether it is memory of the host, which is no device's and which no budget is charged for.
+    pub fn is_host(self) -> bool {
+        matches!(self, Self::PinnedHost | Self::RegisteredHost)
+    }
 }
 
 /// What sort of segment the device gave.

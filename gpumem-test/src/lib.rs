@@ -80,7 +80,7 @@ pub use device::sim::{
 };
 pub use device::{BackingChange, DeviceMemory, MemoryInfo, Refusal};
 pub use error::{Error, OutOfMemory};
-pub use event::{Event, EventKind, EventSink, Extent, OomClass, SegmentKind};
+pub use event::{DriverMemory, Event, EventKind, EventSink, Extent, OomClass, SegmentKind};
 pub use gpu::{Buffer, Busy, Gpu, GpuBuilder, Stream};
 pub use gpumem_test_macros::gpu_mem_test;
 pub use harness::{TestResult, environment, exit_code};

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
-use crate::event::{Event, EventKind, Extent, OomClass, SegmentKind};
+use crate::event::{DriverMemory, Event, EventKind, Extent, OomClass, SegmentKind};
 use crate::ids::{Address, DeviceId, StreamId, TextId, ThreadIndex};
 
 use super::recording::Recording;
@@ -27,7 +27,7 @@ pub(super) const SLOT_WORDS: usize = 8;
 pub(super) const NEXT: usize = 3;
 pub(super) const LOST: usize = 4;
 const MAGIC: u64 = u64::from_le_bytes(*b"GPUMEMLG");
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 const TEXT: u8 = 1;
 const ALLOC: u8 = 2;
@@ -45,12 +45,34 @@ const RUN_END: u8 = 13;
 const THREAD_BEGIN: u8 = 14;
 const THREAD_END: u8 = 15;
 const MISUSE: u8 = 16;
+const DRIVER_TAKEN: u8 = 17;
+const DRIVER_RETURNED: u8 = 18;
+const NOT_SIMULATED: u8 = 19;
+const LAUNCHES: u8 = 20;
+const UNKNOWN_FREE: u8 = 21;
+const DOOR_VIOLATION: u8 = 22;
+const DEVICE_SAMPLE: u8 = 23;
+const SHADOW_DIFFERS: u8 = 24;
+const BUDGET_EXCEEDED: u8 = 25;
 
 const SEGMENT_KINDS: [SegmentKind; 4] = [
     SegmentKind::Small,
     SegmentKind::Large,
     SegmentKind::SharedPage,
     SegmentKind::OwnPages,
+];
+/// In the order of the enum, whose numbers the file holds.
+const DRIVER_MEMORIES: [DriverMemory; 10] = [
+    DriverMemory::Managed,
+    DriverMemory::PinnedHost,
+    DriverMemory::RegisteredHost,
+    DriverMemory::Array,
+    DriverMemory::MipmappedArray,
+    DriverMemory::ExplicitPool,
+    DriverMemory::VirtualMemory,
+    DriverMemory::Ipc,
+    DriverMemory::External,
+    DriverMemory::Graph,
 ];
 const OOM_CLASSES: [OomClass; 6] = [
     OomClass::Exhausted,
@@ -176,6 +198,63 @@ pub(super) fn encode(event: Event) -> [u64; SLOT_WORDS] {
             extra = message.0;
             MISUSE
         }
+        EventKind::DriverTaken {
+            memory,
+            address,
+            size,
+            charged,
+        } => {
+            words[2..5].copy_from_slice(&[address.0, size, u64::from(charged)]);
+            sub = memory as u8;
+            DRIVER_TAKEN
+        }
+        EventKind::DriverReturned {
+            memory,
+            address,
+            size,
+            charged,
+        } => {
+            words[2..5].copy_from_slice(&[address.0, size, u64::from(charged)]);
+            sub = memory as u8;
+            DRIVER_RETURNED
+        }
+        EventKind::NotSimulated { name } => {
+            extra = name.0;
+            NOT_SIMULATED
+        }
+        EventKind::Launches { count } => {
+            words[2] = count;
+            LAUNCHES
+        }
+        EventKind::UnknownFree { address } => {
+            words[2] = address.0;
+            UNKNOWN_FREE
+        }
+        EventKind::DoorViolation { message } => {
+            extra = message.0;
+            DOOR_VIOLATION
+        }
+        EventKind::DeviceSample {
+            used,
+            process,
+            process_peak,
+        } => {
+            let figures = [used, process, process_peak];
+            for (index, figure) in figures.into_iter().enumerate() {
+                // A bit says that the figure is known, so that 0 is a figure too.
+                sub |= u8::from(figure.is_some()) << index;
+                words[2 + index] = figure.unwrap_or_default();
+            }
+            DEVICE_SAMPLE
+        }
+        EventKind::ShadowDiffers { model, driver } => {
+            words[2..4].copy_from_slice(&[model, driver]);
+            SHADOW_DIFFERS
+        }
+        EventKind::BudgetExceeded { reserved, budget } => {
+            words[2..4].copy_from_slice(&[reserved, budget]);
+            BUDGET_EXCEEDED
+        }
     };
     words[0] = u64::from(kind)
         | u64::from(sub) << 8
@@ -293,6 +372,44 @@ fn decode_event(slot: [u64; SLOT_WORDS]) -> Option<Event> {
         THREAD_END => EventKind::ThreadEnd,
         MISUSE => EventKind::Misuse {
             message: TextId(extra),
+        },
+        DRIVER_TAKEN => EventKind::DriverTaken {
+            memory: *DRIVER_MEMORIES.get(sub)?,
+            address: Address(slot[2]),
+            size: slot[3],
+            charged: slot[4] != 0,
+        },
+        DRIVER_RETURNED => EventKind::DriverReturned {
+            memory: *DRIVER_MEMORIES.get(sub)?,
+            address: Address(slot[2]),
+            size: slot[3],
+            charged: slot[4] != 0,
+        },
+        NOT_SIMULATED => EventKind::NotSimulated {
+            name: TextId(extra),
+        },
+        LAUNCHES => EventKind::Launches { count: slot[2] },
+        UNKNOWN_FREE => EventKind::UnknownFree {
+            address: Address(slot[2]),
+        },
+        DOOR_VIOLATION => EventKind::DoorViolation {
+            message: TextId(extra),
+        },
+        DEVICE_SAMPLE => {
+            let figure = |index: usize| (sub >> index & 1 == 1).then_some(slot[2 + index]);
+            EventKind::DeviceSample {
+                used: figure(0),
+                process: figure(1),
+                process_peak: figure(2),
+            }
+        }
+        SHADOW_DIFFERS => EventKind::ShadowDiffers {
+            model: slot[2],
+            driver: slot[3],
+        },
+        BUDGET_EXCEEDED => EventKind::BudgetExceeded {
+            reserved: slot[2],
+            budget: slot[3],
         },
         _ => return None,
     };

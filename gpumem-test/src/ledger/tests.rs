@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::{Ledger, LedgerSink, Sites};
-use crate::event::{Event, EventKind, EventSink, Extent, OomClass, SegmentKind};
+use crate::event::{DriverMemory, Event, EventKind, EventSink, Extent, OomClass, SegmentKind};
 use crate::ids::{Address, DeviceId, StreamId, TextId, ThreadIndex};
 
 fn kinds() -> Vec<EventKind> {
@@ -12,7 +12,7 @@ fn kinds() -> Vec<EventKind> {
         size: 512,
         stream: StreamId(u64::MAX),
     };
-    vec![
+    let mut kinds = vec![
         EventKind::Alloc {
             extent,
             requested: 500,
@@ -56,7 +56,50 @@ fn kinds() -> Vec<EventKind> {
         EventKind::ThreadBegin { name: TextId(8) },
         EventKind::ThreadEnd,
         EventKind::Misuse { message: TextId(9) },
-    ]
+        EventKind::NotSimulated { name: TextId(10) },
+        EventKind::Launches { count: u64::MAX },
+        EventKind::UnknownFree {
+            address: Address(11),
+        },
+        EventKind::DoorViolation {
+            message: TextId(12),
+        },
+        EventKind::DeviceSample {
+            used: Some(0),
+            process: None,
+            process_peak: Some(13),
+        },
+        EventKind::DeviceSample {
+            used: None,
+            process: Some(14),
+            process_peak: None,
+        },
+        EventKind::ShadowDiffers {
+            model: 15,
+            driver: 16,
+        },
+        EventKind::BudgetExceeded {
+            reserved: 17,
+            budget: 18,
+        },
+    ];
+    for (index, memory) in DriverMemory::ALL.into_iter().enumerate() {
+        let (address, size) = (Address(1 << 41), 19);
+        let charged = index % 2 == 0;
+        kinds.push(EventKind::DriverTaken {
+            memory,
+            address,
+            size,
+            charged,
+        });
+        kinds.push(EventKind::DriverReturned {
+            memory,
+            address,
+            size,
+            charged: !charged,
+        });
+    }
+    kinds
 }
 
 fn event(kind: EventKind) -> Event {

@@ -273,15 +273,32 @@ impl View<'_> {
     }
 }
 
-/// Whether an event says nothing of memory.
+/// Whether an event says nothing of the heap's memory.
 fn is_mark(kind: &EventKind) -> bool {
-    matches!(
-        kind,
+    match kind {
+        EventKind::Alloc { .. }
+        | EventKind::FreeRequested { .. }
+        | EventKind::FreeCompleted { .. }
+        | EventKind::SegmentAlloc { .. }
+        | EventKind::SegmentFree { .. }
+        | EventKind::SegmentMap { .. }
+        | EventKind::SegmentUnmap { .. }
+        | EventKind::Retry { .. }
+        | EventKind::OutOfMemory { .. } => false,
         EventKind::Checkpoint { .. }
-            | EventKind::RunBegin { .. }
-            | EventKind::RunEnd { .. }
-            | EventKind::ThreadBegin { .. }
-            | EventKind::ThreadEnd
-            | EventKind::Misuse { .. }
-    )
+        | EventKind::RunBegin { .. }
+        | EventKind::RunEnd { .. }
+        | EventKind::ThreadBegin { .. }
+        | EventKind::ThreadEnd
+        | EventKind::Misuse { .. }
+        | EventKind::DriverTaken { .. }
+        | EventKind::DriverReturned { .. }
+        | EventKind::NotSimulated { .. }
+        | EventKind::Launches { .. }
+        | EventKind::UnknownFree { .. }
+        | EventKind::DoorViolation { .. }
+        | EventKind::DeviceSample { .. }
+        | EventKind::ShadowDiffers { .. }
+        | EventKind::BudgetExceeded { .. } => true,
+    }
 }

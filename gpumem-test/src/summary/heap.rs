@@ -172,7 +172,16 @@ impl Heap {
             | EventKind::RunEnd { .. }
             | EventKind::ThreadBegin { .. }
             | EventKind::ThreadEnd
-            | EventKind::Misuse { .. } => {}
+            | EventKind::Misuse { .. }
+            | EventKind::DriverTaken { .. }
+            | EventKind::DriverReturned { .. }
+            | EventKind::NotSimulated { .. }
+            | EventKind::Launches { .. }
+            | EventKind::UnknownFree { .. }
+            | EventKind::DoorViolation { .. }
+            | EventKind::DeviceSample { .. }
+            | EventKind::ShadowDiffers { .. }
+            | EventKind::BudgetExceeded { .. } => {}
         }
     }
 
