@@ -39,6 +39,8 @@ impl Status {
     pub(crate) const INVALID_HANDLE: Self = Self(400);
     pub(crate) const NOT_FOUND: Self = Self(500);
     pub(crate) const NOT_READY: Self = Self(600);
+    pub(crate) const NOT_PERMITTED: Self = Self(800);
+    pub(crate) const STREAM_CAPTURE_INVALIDATED: Self = Self(901);
     pub(crate) const NOT_SUPPORTED: Self = Self(801);
     pub(crate) const UNKNOWN: Self = Self(999);
 }

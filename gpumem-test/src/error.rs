@@ -16,6 +16,8 @@ struct Inner {
     message: String,
     help: Option<String>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    /// What the driver would return for it (`CUresult`), where it is the driver's.
+    code: Option<i32>,
 }
 
 enum ErrorKind {
@@ -94,6 +96,7 @@ impl Error {
             message,
             help: None,
             source: None,
+            code: None,
         }))
     }
 
@@ -101,6 +104,17 @@ impl Error {
     pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.0.help = Some(help.into());
         self
+    }
+
+    /// Adds what the driver would return for it.
+    pub(crate) fn with_code(mut self, code: i32) -> Self {
+        self.0.code = Some(code);
+        self
+    }
+
+    /// What the driver would return for it (`CUresult`), where it is the driver's.
+    pub(crate) fn driver_code(&self) -> Option<i32> {
+        self.0.code
     }
 
     /// Adds the cause.

@@ -224,17 +224,20 @@ pub enum DriverMemory {
     External,
     /// Memory nodes of graphs and allocations inside captures.
     Graph,
+    /// Plain and stream-ordered memory of a context other than the primary one.
+    OtherContext,
 }
 
 impl DriverMemory {
     /// Every kind, in the order of reports and snapshots.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Managed,
         Self::Array,
         Self::MipmappedArray,
         Self::ExplicitPool,
         Self::VirtualMemory,
         Self::Graph,
+        Self::OtherContext,
         Self::Ipc,
         Self::External,
         Self::PinnedHost,
@@ -254,6 +257,7 @@ impl DriverMemory {
             Self::Ipc => "from other processes",
             Self::External => "external",
             Self::Graph => "graph",
+            Self::OtherContext => "other context",
         }
     }
 

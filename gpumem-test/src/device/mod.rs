@@ -148,10 +148,11 @@ impl Refusal {
 
     /// The error for a refusal of something other than memory.
     pub(crate) fn into_error(self, call: &str) -> Error {
-        match self {
-            Self::OutOfMemory => Error::device(format!("{call} failed: out of memory")),
-            Self::InvalidValue => Error::device(format!("{call} failed: invalid value")),
-            Self::NotSupported => Error::device(format!("{call} failed: not supported")),
-        }
+        let why = match self {
+            Self::OutOfMemory => "out of memory",
+            Self::InvalidValue => "invalid value",
+            Self::NotSupported => "not supported",
+        };
+        Error::device(format!("{call} failed: {why}")).with_code(self.code() as i32)
     }
 }

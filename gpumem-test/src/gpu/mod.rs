@@ -149,6 +149,7 @@ impl Gpu {
     pub fn checkpoint(&self, name: &str) {
         let cause = self.session.cause(Location::caller());
         let name = self.session.checkpoint_name(name);
+        self.session.point();
         self.session.record(cause, EventKind::Checkpoint { name });
     }
 }

@@ -62,7 +62,7 @@ const SEGMENT_KINDS: [SegmentKind; 4] = [
     SegmentKind::OwnPages,
 ];
 /// In the order of the enum, whose numbers the file holds.
-const DRIVER_MEMORIES: [DriverMemory; 10] = [
+const DRIVER_MEMORIES: [DriverMemory; 11] = [
     DriverMemory::Managed,
     DriverMemory::PinnedHost,
     DriverMemory::RegisteredHost,
@@ -73,6 +73,7 @@ const DRIVER_MEMORIES: [DriverMemory; 10] = [
     DriverMemory::Ipc,
     DriverMemory::External,
     DriverMemory::Graph,
+    DriverMemory::OtherContext,
 ];
 const OOM_CLASSES: [OomClass; 6] = [
     OomClass::Exhausted,

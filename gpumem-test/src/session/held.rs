@@ -35,6 +35,20 @@ impl Held {
         self.lock().remove(&address)
     }
 
+    /// Takes all blocks of a device, by address.
+    pub(crate) fn take_all(&self, device: DeviceId) -> Vec<(u64, HeldBlock)> {
+        let mut taken = Vec::new();
+        self.lock().retain(|address, block| {
+            let is_of_device = block.device == device;
+            if is_of_device {
+                taken.push((*address, *block));
+            }
+            !is_of_device
+        });
+        taken.sort_unstable_by_key(|(address, _)| *address);
+        taken
+    }
+
     /// The block that holds `address`, and where it starts. Slow: it looks at every block.
     pub(crate) fn containing(&self, address: u64) -> Option<(u64, HeldBlock)> {
         (self.lock().iter())

@@ -10,7 +10,7 @@ mod threads;
 use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,8 @@ pub(crate) struct Session {
     closed: AtomicBool,
     policy: PolicySpec,
     about: String,
+    /// What a front door adds to the ledger at checkpoints and at the end of a run.
+    at_points: OnceLock<fn(&Arc<Session>)>,
 }
 
 impl SessionConfig {
@@ -117,6 +119,7 @@ impl Session {
             closed: AtomicBool::new(false),
             policy: config.policy,
             about,
+            at_points: OnceLock::new(),
         }))
     }
 
@@ -149,12 +152,30 @@ impl Session {
                 .synchronize(cause, |device| device.synchronize());
         }
         self.threads.settle();
+        self.point();
         self.record(cause, EventKind::RunEnd { run });
+    }
+
+    /// Has `what` called at checkpoints and at the end of a run, before these are recorded.
+    pub(crate) fn at_points(&self, what: fn(&Arc<Self>)) {
+        let _ = self.at_points.set(what);
+    }
+
+    /// A point at which figures are taken that no call brings.
+    pub(crate) fn point(self: &Arc<Self>) {
+        if let Some(what) = self.at_points.get() {
+            what(self);
+        }
     }
 
     /// Ends the session: buffers that live on can be dropped, and do nothing more.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
+    }
+
+    /// How many devices there are.
+    pub(crate) fn device_count(&self) -> usize {
+        self.heaps.len()
     }
 
     /// The devices, counted from 0.
@@ -220,6 +241,11 @@ impl Session {
         }
     }
 
+    /// Who makes the driver call that is being served.
+    pub(crate) fn cause_of_call(self: &Arc<Self>) -> Cause {
+        self.cause_unknown()
+    }
+
     /// The same where no place is known.
     pub(crate) fn cause_unknown(self: &Arc<Self>) -> Cause {
         Cause {
@@ -230,8 +256,13 @@ impl Session {
 
     /// Records what the policy has no part in.
     pub(crate) fn record(&self, cause: Cause, kind: EventKind) {
+        self.record_on(DeviceId(0), cause, kind);
+    }
+
+    /// The same of a device.
+    pub(crate) fn record_on(&self, device: DeviceId, cause: Cause, kind: EventKind) {
         self.ledger.append(Event {
-            device: DeviceId(0),
+            device,
             thread: cause.thread,
             site: cause.site,
             kind,
