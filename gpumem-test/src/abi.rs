@@ -34,6 +34,7 @@ impl Status {
     pub(crate) const OUT_OF_MEMORY: Self = Self(2);
     pub(crate) const NOT_INITIALIZED: Self = Self(3);
     pub(crate) const DEINITIALIZED: Self = Self(4);
+    pub(crate) const NO_DEVICE: Self = Self(100);
     pub(crate) const INVALID_DEVICE: Self = Self(101);
     pub(crate) const INVALID_CONTEXT: Self = Self(201);
     pub(crate) const INVALID_HANDLE: Self = Self(400);

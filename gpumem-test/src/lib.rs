@@ -35,6 +35,7 @@ mod bytes;
 mod config;
 mod error;
 mod event;
+mod guard;
 mod heap_map;
 mod ids;
 mod mutant;
@@ -55,6 +56,10 @@ mod session;
 // A driver for machines that have none.
 #[allow(unsafe_code)] // C functions: what C passes is all there is.
 mod sim_driver;
+
+// How unmodified code reaches us.
+#[allow(unsafe_code)] // Stands between C callers and C functions.
+mod intercept;
 
 // What came of it.
 mod check;

@@ -5,6 +5,7 @@ pub use crate::harness::outcome::Outcome;
 pub use crate::harness::program::Program;
 pub use crate::harness::registry::{MaxLeak, Options, SnapshotOption, TestEntry};
 pub use crate::harness::runner::main;
+pub use crate::intercept::probe as door;
 pub use crate::snapshot::Comparison;
 pub use insta;
 pub use inventory;

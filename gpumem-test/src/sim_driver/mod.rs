@@ -41,3 +41,25 @@ static HOST: OnceLock<Host> = OnceLock::new();
 pub(crate) fn open(devices: Arc<dyn Devices>, door: fn(&CStr) -> Function) {
     let _ = HOST.set(Host { devices, door });
 }
+
+/// A library above the driver that is simulated too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Library(pub(crate) u8);
+
+/// The driver's function of this name; none for one that the simulated driver lacks.
+pub(crate) fn function(_name: &str) -> Option<Function> {
+    None
+}
+
+/// The library with this base name.
+pub(crate) fn library(_base_name: &[u8]) -> Option<Library> {
+    None
+}
+
+/// A library's function of this name.
+pub(crate) fn library_function(_library: Library, _name: &str) -> Option<Function> {
+    None
+}
+
+/// Notes that a program called or looked up something that is not simulated.
+pub(crate) fn note_unsupported(_name: &str) {}

@@ -1,0 +1,62 @@
+//! The door alone, with neither policy nor ledger: what the crate's own benches and tests open.
+
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::device::sim::{DeviceProfile, SimDevice};
+use crate::error::Error;
+use crate::sim_driver::{self, Devices};
+
+use super::Backend;
+
+/// One simulated device that nobody else holds.
+struct OwnDevice(Mutex<SimDevice>);
+
+impl Devices for OwnDevice {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn with(&self, _ordinal: usize, run: &mut dyn FnMut(&mut SimDevice)) {
+        run(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Opens the door on a simulated device of the default profile.
+///
+/// # Errors
+/// There is no door here.
+pub fn open_simulated(hooks: fn(&str) -> Option<*const c_void>) -> Result<(), Error> {
+    let device = SimDevice::new(DeviceProfile::h200());
+    sim_driver::open(Arc::new(OwnDevice(Mutex::new(device))), super::function);
+    super::open(Backend::Simulated, hooks)
+}
+
+/// Opens the door on the real driver.
+///
+/// # Errors
+/// There is no door here, or no driver.
+pub fn open_real(hooks: fn(&str) -> Option<*const c_void>) -> Result<(), Error> {
+    super::open(Backend::Real, hooks)
+}
+
+/// Whether libraries of this process reach the door.
+///
+/// # Errors
+/// What is in the way.
+pub fn check() -> Result<(), Error> {
+    super::link();
+    super::availability().require()
+}
+
+/// The function behind the trampoline of that name: what a hook calls.
+#[cfg(gpumem_door)]
+pub fn original(name: &str) -> Option<*const c_void> {
+    super::table::Symbol::find(name).map(super::slots::original)
+}
+
+/// There is none here.
+#[cfg(not(gpumem_door))]
+pub fn original(_name: &str) -> Option<*const c_void> {
+    None
+}
