@@ -38,17 +38,25 @@ macro_rules! original {
 #[cfg(gpumem_door)]
 mod complain;
 #[cfg(gpumem_door)]
+mod door;
+#[cfg(gpumem_door)]
+mod hooks;
+#[cfg(gpumem_door)]
 mod libraries;
 #[cfg(gpumem_door)]
 mod linker;
 #[cfg(gpumem_door)]
 mod lookups;
 #[cfg(gpumem_door)]
+mod passed;
+#[cfg(gpumem_door)]
 mod procs;
 #[cfg(gpumem_door)]
 mod real;
 #[cfg(gpumem_door)]
 mod self_check;
+#[cfg(gpumem_door)]
+mod serve;
 #[cfg(gpumem_door)]
 mod slots;
 #[cfg(gpumem_door)]

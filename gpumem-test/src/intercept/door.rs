@@ -1,0 +1,315 @@
+//! The open door: the session that serves a process's driver calls, and what must be known of them.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustc_hash::FxHashSet;
+
+use crate::abi::{Code, Handle, Ordinal, STREAM_LEGACY, STREAM_PER_THREAD, Status};
+use crate::device::DeviceMemory;
+use crate::error::Error;
+use crate::event::{EventKind, OomClass};
+use crate::guard::Guard;
+use crate::heap::Cause;
+use crate::ids::{DeviceId, StreamId, TextId};
+use crate::policy::{AnyPolicy, Policy};
+use crate::session::{LockedHeap, Session};
+use crate::sim_driver;
+
+use super::Backend;
+use super::passed::Passed;
+
+/// The door of a session.
+pub(crate) struct Door {
+    pub(super) session: Arc<Session>,
+    pub(super) backend: Backend,
+    /// Whether requests go to a policy of ours; under `driver` the driver's own allocators decide.
+    pub(super) has_own_policy: bool,
+    /// Whether a model runs beside a real driver and must learn of streams and events.
+    pub(super) has_model: bool,
+    pub(super) passed: Passed,
+    /// Captures of graphs that are under way.
+    pub(super) captures: AtomicUsize,
+    /// Whether the program made a context beside the primary one.
+    pub(super) has_other_contexts: AtomicBool,
+    /// Kernels launched so far.
+    launches: AtomicU64,
+    /// Streams on which something was freed in stream order since the last wait for them.
+    pending: Mutex<FxHashSet<StreamId>>,
+    /// Whether the context was found to be unusable.
+    is_broken: AtomicBool,
+}
+
+const CLOSED: u8 = 0;
+const OPEN: u8 = 1;
+const FORKED: u8 = 2;
+
+static STATE: AtomicU8 = AtomicU8::new(CLOSED);
+static DOOR: OnceLock<Door> = OnceLock::new();
+
+/// The door, while it is open in this process.
+#[inline]
+pub(super) fn current() -> Option<&'static Door> {
+    match STATE.load(Ordering::Acquire) {
+        OPEN => DOOR.get(),
+        FORKED => {
+            forked();
+            None
+        }
+        _ => None,
+    }
+}
+
+/// Opens the door for `session`. Once in a process: a process runs one test.
+///
+/// # Errors
+/// If it was opened before.
+pub(super) fn install(session: Arc<Session>, backend: Backend) -> Result<&'static Door, Error> {
+    let has_own_policy = !matches!(session.lock().policy(), AnyPolicy::Driver(_));
+    let door = Door {
+        session,
+        backend,
+        has_own_policy,
+        has_model: backend == Backend::Real && !has_own_policy,
+        passed: Passed::default(),
+        captures: AtomicUsize::new(0),
+        has_other_contexts: AtomicBool::new(false),
+        launches: AtomicU64::new(0),
+        pending: Mutex::default(),
+        is_broken: AtomicBool::new(false),
+    };
+    if DOOR.set(door).is_err() {
+        return Err(Error::misuse(
+            "the driver's functions serve another session of this process already",
+        )
+        .with_help("run each test in a process of its own, as the harness does"));
+    }
+    // SAFETY: the handler only stores an atomic.
+    unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
+    STATE.store(OPEN, Ordering::Release);
+    Ok(DOOR.get().unwrap_or_else(|| unreachable!("it was just set")))
+}
+
+/// Closes the door: from here on calls go straight to the driver.
+pub(super) fn close() {
+    let _ = STATE.compare_exchange(OPEN, CLOSED, Ordering::AcqRel, Ordering::Acquire);
+}
+
+/// The door that was opened, open or not.
+pub(super) fn opened() -> Option<&'static Door> {
+    DOOR.get()
+}
+
+extern "C" fn in_forked_child() {
+    let _ = STATE.compare_exchange(OPEN, FORKED, Ordering::AcqRel, Ordering::Acquire);
+}
+
+/// A forked child called the driver: said once, in the ledger that both processes map.
+#[cold]
+fn forked() {
+    if STATE.swap(CLOSED, Ordering::AcqRel) == FORKED
+        && let Some(door) = DOOR.get()
+        && let Some(_guard) = Guard::enter()
+    {
+        door.violation(
+            "the test forked, and the child called the driver: CUDA does not work in a forked \
+             child, and its calls are not counted; start a new process instead of forking",
+        );
+    }
+}
+
+impl Door {
+    /// The device that the calling thread's context is on.
+    ///
+    /// # Errors
+    /// The driver's code if there is none.
+    pub(super) fn device(&self) -> Result<DeviceId, Status> {
+        let mut ordinal: Ordinal = 0;
+        // SAFETY: the signature is the driver's; the pointer is valid.
+        let code = unsafe { original!(cuCtxGetDevice, fn(*mut Ordinal) -> Code)(&mut ordinal) };
+        if code != Status::SUCCESS.0 {
+            return Err(Status(code));
+        }
+        self.device_at(ordinal).ok_or(Status::INVALID_DEVICE)
+    }
+
+    /// The session's device of an ordinal.
+    pub(super) fn device_at(&self, ordinal: c_int) -> Option<DeviceId> {
+        let ordinal = u16::try_from(ordinal).ok()?;
+        (usize::from(ordinal) < self.session.device_count()).then_some(DeviceId(ordinal))
+    }
+
+    /// The stream behind a handle. `per_thread`: the call is the variant in which 0 names the
+    /// calling thread's stream.
+    ///
+    /// # Errors
+    /// [`Status::INVALID_HANDLE`].
+    pub(super) fn stream(&self, handle: Handle, per_thread: bool) -> Result<StreamId, Status> {
+        let handle = match handle {
+            0 if per_thread => STREAM_PER_THREAD,
+            0 | STREAM_LEGACY => return Ok(StreamId::DEFAULT),
+            other => other,
+        };
+        match self.backend {
+            Backend::Simulated => sim_driver::stream_id(handle)
+                .map(|(_, stream)| stream)
+                .ok_or(Status::INVALID_HANDLE),
+            Backend::Real if handle == STREAM_PER_THREAD => {
+                let thread = self.session.cause_unknown().thread;
+                Ok(StreamId::per_thread(thread))
+            }
+            Backend::Real => Ok(StreamId(handle)),
+        }
+    }
+
+    /// Whether the calling thread's context is not the primary one of `device`: memory of the one
+    /// cannot be used in the other.
+    pub(super) fn is_foreign_context(&self, device: DeviceId) -> bool {
+        if !self.has_other_contexts.load(Ordering::Acquire) {
+            return false;
+        }
+        let (mut current, mut primary): (Handle, Handle) = (0, 0);
+        // SAFETY: the signatures are the driver's; the pointers are valid. What is retained is
+        // released again, and the session holds it too.
+        unsafe {
+            let _ = original!(cuCtxGetCurrent, fn(*mut Handle) -> Code)(&mut current);
+            let ordinal = Ordinal::from(device.0);
+            let retain = original!(cuDevicePrimaryCtxRetain, fn(*mut Handle, Ordinal) -> Code);
+            if retain(&mut primary, ordinal) == 0 {
+                let _ = original!(cuDevicePrimaryCtxRelease_v2, fn(Ordinal) -> Code)(ordinal);
+            }
+        }
+        current != primary
+    }
+
+    /// A device's heap.
+    pub(super) fn heap(&self, device: DeviceId) -> LockedHeap<'_> {
+        self.session.lock_device(device)
+    }
+
+    /// Who causes what the calling thread does now, with the place in the program.
+    pub(super) fn cause(&self) -> Cause {
+        self.session.cause_of_call()
+    }
+
+    /// The same without a place, where none is kept.
+    pub(super) fn cause_without_place(&self) -> Cause {
+        self.session.cause_unknown()
+    }
+
+    /// Records what no policy has a part in.
+    pub(super) fn record(&self, device: DeviceId, cause: Cause, kind: EventKind) {
+        self.session.record_on(device, cause, kind);
+    }
+
+    /// Keeps that something was freed on `stream` in its order.
+    pub(super) fn freed_on(&self, stream: StreamId) {
+        if self.has_own_policy {
+            self.pending().insert(stream);
+        }
+    }
+
+    /// Whether something was freed on `stream` since the last wait for it; it counts as waited for
+    /// from here on.
+    pub(super) fn take_pending(&self, stream: StreamId) -> bool {
+        self.has_own_policy && self.pending().remove(&stream)
+    }
+
+    /// The whole context was waited for.
+    pub(super) fn nothing_pending(&self) {
+        if self.has_own_policy {
+            self.pending().clear();
+        }
+    }
+
+    fn pending(&self) -> MutexGuard<'_, FxHashSet<StreamId>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// After the driver waited for work: under `driver` its pools may have given memory back.
+    pub(super) fn synchronized(&self, device: DeviceId) {
+        if self.has_own_policy {
+            return;
+        }
+        let cause = self.cause_without_place();
+        self.heap(device)
+            .run(cause, |policy, device, events| policy.device_synchronized(device, events));
+    }
+
+    /// One more kernel.
+    pub(super) fn launched(&self) {
+        self.launches.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Kernels launched so far.
+    pub(super) fn launches(&self) -> u64 {
+        self.launches.load(Ordering::Relaxed)
+    }
+
+    /// Records what the door cannot vouch for; the test fails by it.
+    #[cold]
+    pub(super) fn violation(&self, message: &str) {
+        let cause = self.cause_without_place();
+        let message = self.session.intern(message);
+        self.record(DeviceId(0), cause, EventKind::DoorViolation { message });
+    }
+
+    /// Looks at what a wait returned: a fault leaves the context unusable, and everything after it
+    /// fails for that reason.
+    #[inline]
+    pub(super) fn check_fault(&self, call: &str, code: Code) {
+        if code != 0 && is_fault(code) {
+            self.fault(call, code);
+        }
+    }
+
+    #[cold]
+    fn fault(&self, call: &str, code: Code) {
+        if !self.is_broken.swap(true, Ordering::AcqRel) {
+            self.violation(&format!(
+                "{call} returned {code}: a kernel of the test failed and left the context \
+                 unusable, so that every later call fails; run the test under compute-sanitizer"
+            ));
+        }
+    }
+
+    /// Records that a call which no policy serves found no memory. Returns its code.
+    #[cold]
+    pub(super) fn out_of_memory(&self, device: DeviceId, size: u64, stream: StreamId) -> Code {
+        let cause = self.cause();
+        let heap = self.heap(device);
+        let (free, without_budget) = (
+            heap.device().memory_info().free,
+            heap.device().free_without_budget(),
+        );
+        drop(heap);
+        let class = if without_budget >= size {
+            OomClass::Budget
+        } else {
+            OomClass::Exhausted
+        };
+        let kind = EventKind::OutOfMemory {
+            requested: size,
+            rounded: size,
+            stream,
+            class,
+            device_free: free,
+            largest_free: 0,
+        };
+        self.record(device, cause, kind);
+        Status::OUT_OF_MEMORY.0
+    }
+
+    /// A text's id in the ledger.
+    pub(super) fn intern(&self, text: &str) -> TextId {
+        self.session.intern(text)
+    }
+}
+
+/// The codes after which a context is of no use any more: faults of kernels.
+///
+/// Source: CUDA driver API 13.0, `CUresult`, "the process must be terminated and relaunched".
+fn is_fault(code: Code) -> bool {
+    matches!(code, 214 | 700 | 702 | 709 | 710 | 714..=719)
+}

@@ -1,0 +1,51 @@
+//! Contexts: with a primary context everything in it goes; other contexts have memory of their own.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::Ordering;
+
+use crate::abi::{Code, Handle, Ordinal};
+use crate::intercept::door::Door;
+
+use super::{free, hooks, own};
+
+hooks! {
+    fn cuCtxCreate_v2(place: *mut Handle, flags: u32, ordinal: Ordinal) |door, original| {
+        created(door, original)
+    }
+
+    fn cuCtxCreate_v3(
+        place: *mut Handle,
+        affinities: *mut c_void,
+        count: c_int,
+        flags: u32,
+        ordinal: Ordinal,
+    ) |door, original| {
+        created(door, original)
+    }
+
+    fn cuCtxCreate_v4(
+        place: *mut Handle,
+        parameters: *mut c_void,
+        flags: u32,
+        ordinal: Ordinal,
+    ) |door, original| {
+        created(door, original)
+    }
+
+    fn cuDevicePrimaryCtxReset_v2(ordinal: Ordinal) |door, original| {
+        let _ = own(|| {
+            if let Some(device) = door.device_at(ordinal) {
+                free::everything(door, device);
+            }
+        });
+        original()
+    }
+}
+
+fn created(door: &Door, original: impl Fn() -> Code) -> Code {
+    let code = original();
+    if code == 0 {
+        door.has_other_contexts.store(true, Ordering::Release);
+    }
+    code
+}

@@ -1,0 +1,178 @@
+//! Frees: what the policy handed out goes back to it, all else to the driver.
+
+use crate::abi::{Code, DevicePtr, Handle, Status};
+use crate::event::{DriverMemory, EventKind};
+use crate::ids::{Address, DeviceId};
+use crate::intercept::door::Door;
+use crate::policy::{AnyPolicy, Policy};
+use crate::session::HeldBlock;
+
+use super::host::returned;
+use super::{callbacks, graphs, hooks, own, pools};
+
+hooks! {
+    fn cuMemFree_v2(address: DevicePtr) |door, original| {
+        if address == 0 {
+            return original();
+        }
+        match own(|| door.session.held().take(address)) {
+            Some(Some(block)) => own(|| plain(door, address, block)).unwrap_or(0),
+            Some(None) => passed(door, address, original),
+            None => original(),
+        }
+    }
+
+    fn cuMemFreeAsync(address: DevicePtr, stream: Handle) |door, original| {
+        ordered(door, address, stream, false, original)
+    }
+
+    fn cuMemFreeAsync_ptsz(address: DevicePtr, stream: Handle) |door, original| {
+        ordered(door, address, stream, true, original)
+    }
+}
+
+/// `cuMemFree`: the driver waits for the whole context before it takes the memory; so do we.
+fn plain(door: &Door, address: u64, block: HeldBlock) -> Code {
+    if callbacks::refuses_here(door, "a free") {
+        door.session.held().add(address, block);
+        return Status::NOT_PERMITTED.0;
+    }
+    if door.has_own_policy {
+        // SAFETY: the signature is the driver's.
+        let code = unsafe { original!(cuCtxSynchronize, fn() -> Code)() };
+        door.check_fault("cuMemFree", code);
+        if code == Status::DEINITIALIZED.0 {
+            // The driver is shutting down: the memory is gone with it.
+            return Status::SUCCESS.0;
+        }
+        if code != Status::SUCCESS.0 {
+            door.session.held().add(address, block);
+            return code;
+        }
+        door.nothing_pending();
+    }
+    let cause = door.cause_without_place();
+    let mut heap = door.heap(block.device);
+    let freed = heap.run(cause, |policy, device, events| {
+        policy.free_idle(device, events, block.id, block.stream)
+    });
+    drop(heap);
+    outcome(door, freed)
+}
+
+fn ordered(
+    door: &Door,
+    address: u64,
+    handle: Handle,
+    per_thread: bool,
+    original: impl Fn() -> Code,
+) -> Code {
+    if address == 0 {
+        return original();
+    }
+    let stream = match own(|| door.stream(handle, per_thread)) {
+        Some(Ok(stream)) => stream,
+        Some(Err(status)) => return status.0,
+        None => return original(),
+    };
+    let Some(Some(block)) = own(|| door.session.held().take(address)) else {
+        return passed(door, address, original);
+    };
+    own(|| {
+        if callbacks::refuses_here(door, "a free") {
+            door.session.held().add(address, block);
+            return Status::NOT_PERMITTED.0;
+        }
+        let cause = door.cause_without_place();
+        let mut heap = door.heap(block.device);
+        let freed = heap.run(cause, |policy, device, events| match policy {
+            // The driver orders it behind the stream of the free.
+            AnyPolicy::Driver(policy) => policy.free(device, events, block.id, stream),
+            // The policy keeps it for the stream it was asked for on, once this one has finished.
+            policy => {
+                if stream != block.stream {
+                    policy.record_stream(block.id, stream)?;
+                }
+                policy.free(device, events, block.id, block.stream)
+            }
+        });
+        drop(heap);
+        door.freed_on(stream);
+        outcome(door, freed)
+    })
+    .unwrap_or(0)
+}
+
+/// Frees everything that the program holds on a device: its context is going.
+pub(super) fn everything(door: &Door, device: DeviceId) {
+    for (_, block) in door.session.held().take_all(device) {
+        let cause = door.cause_without_place();
+        let mut heap = door.heap(device);
+        let _ = heap.run(cause, |policy, device, events| {
+            policy.free_idle(device, events, block.id, block.stream)
+        });
+    }
+    let cause = door.cause_without_place();
+    let _ = door.heap(device).trim(cause);
+}
+
+fn outcome(door: &Door, freed: Result<(), crate::error::Error>) -> Code {
+    match freed {
+        Ok(()) => Status::SUCCESS.0,
+        Err(error) => super::alloc::refused(door, &error),
+    }
+}
+
+/// A free of what no policy handed out. The record comes first: the address may be given out
+/// again before the call returns.
+fn passed(door: &Door, address: u64, original: impl Fn() -> Code) -> Code {
+    let known = own(|| {
+        let sort = [
+            DriverMemory::Managed,
+            DriverMemory::OtherContext,
+            DriverMemory::External,
+        ]
+        .into_iter()
+        .find(|sort| door.passed.has(*sort, address));
+        if let Some(sort) = sort {
+            return Some(Known::Piece(sort));
+        }
+        if let Some(pool) = pools::block_freed(door, address) {
+            return Some(Known::Pool(pool));
+        }
+        door.passed.is_captured(address).then_some(Known::Graph)
+    })
+    .flatten();
+    match known {
+        Some(Known::Piece(sort)) => returned(door, sort, address, original),
+        Some(Known::Pool(pool)) => {
+            let code = original();
+            let _ = own(|| pools::measure(door, pool));
+            code
+        }
+        Some(Known::Graph) => {
+            let code = original();
+            let _ = own(|| graphs::measure(door, door.device().unwrap_or_default()));
+            code
+        }
+        None => {
+            let code = original();
+            // A free after the driver has shut down says nothing about the test.
+            if code != Status::DEINITIALIZED.0 {
+                let _ = own(|| {
+                    let device = door.device().unwrap_or_default();
+                    let address = Address(address);
+                    door.record(device, door.cause(), EventKind::UnknownFree { address });
+                });
+            }
+            code
+        }
+    }
+}
+
+/// What is known of an address that no policy handed out.
+enum Known {
+    Piece(DriverMemory),
+    Pool(Handle),
+    Graph,
+}

@@ -1,0 +1,202 @@
+//! Streams, events and waits: passed on; what they mean to the policies is kept.
+//!
+//! Under `driver` a wait lets the driver's pools give memory back, so that the figures are read
+//! after it. On a real device the model that runs beside the driver learns of every stream and
+//! event; the calls for that do nothing on a simulated one, which sees them itself.
+
+use std::ffi::c_int;
+
+use crate::abi::{Code, Handle};
+use crate::ids::DeviceId;
+use crate::intercept::door::Door;
+
+use super::{given, hooks, own, pools};
+
+/// `CU_STREAM_NON_BLOCKING`.
+const NON_BLOCKING: u32 = 1;
+
+hooks! {
+    fn cuCtxSynchronize() |door, original| {
+        context(door, original)
+    }
+
+    fn cuCtxSynchronize_v2(context_of: Handle) |door, original| {
+        context(door, original)
+    }
+
+    fn cuStreamCreate(place: *mut Handle, flags: u32) |door, original| {
+        created(door, place, flags, original)
+    }
+
+    fn cuStreamCreateWithPriority(
+        place: *mut Handle,
+        flags: u32,
+        priority: c_int,
+    ) |door, original| {
+        created(door, place, flags, original)
+    }
+
+    /// A stream made later may get the same handle, while work of this one still runs: what the
+    /// policy keeps for it must be idle by then.
+    fn cuStreamDestroy_v2(stream: Handle) |door, original| {
+        let known = own(|| door.stream(stream, false)).and_then(Result::ok);
+        if let Some(id) = known
+            && own(|| door.take_pending(id)) == Some(true)
+        {
+            // SAFETY: the signature is the driver's; the stream is the caller's.
+            let code = unsafe { original!(cuStreamSynchronize, fn(Handle) -> Code)(stream) };
+            door.check_fault("cuStreamDestroy", code);
+        }
+        let code = original();
+        if code == 0 {
+            waited(door, |door, device| {
+                door.heap(device).device_mut().stream_destroyed(stream);
+            });
+        }
+        code
+    }
+
+    fn cuStreamSynchronize(stream: Handle) |door, original| {
+        synchronized(door, stream, false, original)
+    }
+
+    fn cuStreamSynchronize_ptsz(stream: Handle) |door, original| {
+        synchronized(door, stream, true, original)
+    }
+
+    fn cuEventSynchronize(event: Handle) |door, original| {
+        let code = original();
+        door.check_fault("cuEventSynchronize", code);
+        if code == 0 {
+            waited(door, |door, device| {
+                door.heap(device).device_mut().event_synchronized(event);
+            });
+        }
+        code
+    }
+
+    fn cuEventRecord(event: Handle, stream: Handle) |door, original| {
+        recorded(door, event, stream, false, original)
+    }
+
+    fn cuEventRecord_ptsz(event: Handle, stream: Handle) |door, original| {
+        recorded(door, event, stream, true, original)
+    }
+
+    fn cuEventRecordWithFlags(event: Handle, stream: Handle, flags: u32) |door, original| {
+        recorded(door, event, stream, false, original)
+    }
+
+    fn cuEventRecordWithFlags_ptsz(event: Handle, stream: Handle, flags: u32) |door, original| {
+        recorded(door, event, stream, true, original)
+    }
+
+    fn cuStreamWaitEvent(stream: Handle, event: Handle, flags: u32) |door, original| {
+        waits(door, stream, event, false, original)
+    }
+
+    fn cuStreamWaitEvent_ptsz(stream: Handle, event: Handle, flags: u32) |door, original| {
+        waits(door, stream, event, true, original)
+    }
+}
+
+fn context(door: &Door, original: impl Fn() -> Code) -> Code {
+    let code = original();
+    door.check_fault("cuCtxSynchronize", code);
+    if code == 0 {
+        let _ = own(|| door.nothing_pending());
+        waited(door, |door, device| {
+            door.heap(device).device_mut().context_synchronized();
+        });
+    }
+    code
+}
+
+fn created(door: &Door, place: *mut Handle, flags: u32, original: impl Fn() -> Code) -> Code {
+    let code = original();
+    if code == 0 {
+        tell(door, |door, device| {
+            // SAFETY: the call succeeded.
+            let stream: Handle = unsafe { given(place) };
+            let is_blocking = flags & NON_BLOCKING == 0;
+            door.heap(device).device_mut().stream_created(stream, is_blocking);
+        });
+    }
+    code
+}
+
+fn synchronized(
+    door: &Door,
+    stream: Handle,
+    per_thread: bool,
+    original: impl Fn() -> Code,
+) -> Code {
+    let code = original();
+    door.check_fault("cuStreamSynchronize", code);
+    if code == 0 {
+        waited(door, |door, device| {
+            if let Ok(stream) = door.stream(stream, per_thread) {
+                door.take_pending(stream);
+                door.heap(device).device_mut().stream_synchronized(stream);
+            }
+        });
+    }
+    code
+}
+
+fn recorded(
+    door: &Door,
+    event: Handle,
+    stream: Handle,
+    per_thread: bool,
+    original: impl Fn() -> Code,
+) -> Code {
+    let code = original();
+    if code == 0 {
+        tell(door, |door, device| {
+            if let Ok(stream) = door.stream(stream, per_thread) {
+                door.heap(device).device_mut().event_recorded(event, stream);
+            }
+        });
+    }
+    code
+}
+
+fn waits(
+    door: &Door,
+    stream: Handle,
+    event: Handle,
+    per_thread: bool,
+    original: impl Fn() -> Code,
+) -> Code {
+    let code = original();
+    if code == 0 {
+        tell(door, |door, device| {
+            if let Ok(stream) = door.stream(stream, per_thread) {
+                door.heap(device).device_mut().stream_waits(stream, event);
+            }
+        });
+    }
+    code
+}
+
+/// Tells the device's model of a call, where there is one.
+fn tell(door: &Door, what: impl FnOnce(&Door, DeviceId)) {
+    if door.has_model {
+        let _ = own(|| {
+            if let Ok(device) = door.device() {
+                what(door, device);
+            }
+        });
+    }
+}
+
+/// The same after a wait, which may have let pools give memory back.
+fn waited(door: &Door, what: impl FnOnce(&Door, DeviceId)) {
+    let _ = own(|| {
+        let Ok(device) = door.device() else { return };
+        what(door, device);
+        door.synchronized(device);
+        pools::measure_all(door);
+    });
+}

@@ -1,0 +1,239 @@
+//! Pools that the program made: passed to the driver, measured by their own figures. The default
+//! pool is the policy's.
+
+use std::ffi::{c_int, c_void};
+
+use crate::abi::{Code, DevicePtr, Handle, Ordinal, Status};
+use crate::device::DeviceMemory;
+use crate::event::DriverMemory;
+use crate::ids::{DeviceId, StreamId};
+use crate::intercept::door::Door;
+use crate::policy::Policy;
+
+use super::{give, given, hooks, own};
+
+/// Numbers of `CUmemPool_attribute` whose values are 64-bit figures.
+const RELEASE_THRESHOLD: c_int = 4;
+const RESERVED_CURRENT: c_int = 5;
+const RESERVED_HIGH: c_int = 6;
+const USED_CURRENT: c_int = 7;
+const USED_HIGH: c_int = 8;
+
+hooks! {
+    fn cuMemPoolCreate(place: *mut Handle, properties: *const c_void) |door, original| {
+        let _ = properties;
+        let code = original();
+        if code == 0 {
+            let _ = own(|| {
+                // SAFETY: the call succeeded.
+                let pool: Handle = unsafe { given(place) };
+                let device = door.device().unwrap_or_default();
+                door.passed.add_pool(pool, device);
+            });
+        }
+        code
+    }
+
+    fn cuMemPoolDestroy(pool: Handle) |door, original| {
+        let code = original();
+        if code == 0 {
+            let _ = own(|| {
+                if let Some(device) = door.passed.remove_pool(pool) {
+                    door.resized(DriverMemory::ExplicitPool, pool, device, 0);
+                }
+            });
+        }
+        code
+    }
+
+    fn cuMemPoolTrimTo(pool: Handle, keep: usize) |door, original| {
+        if let Some(Some(device)) = own(|| device_of_default(door, pool))
+            && door.has_own_policy
+        {
+            return own(|| {
+                let mut heap = door.heap(device);
+                let reserved = heap.policy().statistics().reserved_bytes.all.current;
+                if reserved > keep as u64 && heap.trim(door.cause_without_place()).is_err() {
+                    return Status::UNKNOWN.0;
+                }
+                Status::SUCCESS.0
+            })
+            .unwrap_or(0);
+        }
+        let code = original();
+        let _ = own(|| match device_of_default(door, pool) {
+            Some(device) => {
+                door.heap(device).device_mut().pool_trimmed(keep as u64);
+                door.synchronized(device);
+            }
+            None => {
+                measure(door, pool);
+            }
+        });
+        code
+    }
+
+    /// The default pool's figures are the policy's.
+    fn cuMemPoolGetAttribute(
+        pool: Handle,
+        attribute: c_int,
+        value: *mut c_void,
+    ) |door, original| {
+        let code = original();
+        let is_figure = (RESERVED_CURRENT..=USED_HIGH).contains(&attribute);
+        if code == 0 && is_figure && door.has_own_policy {
+            let _ = own(|| {
+                let Some(device) = device_of_default(door, pool) else { return };
+                let heap = door.heap(device);
+                let statistics = heap.policy().statistics();
+                let figure = match attribute {
+                    RESERVED_CURRENT => statistics.reserved_bytes.all.current,
+                    RESERVED_HIGH => statistics.reserved_bytes.all.peak,
+                    USED_CURRENT => statistics.requested_bytes.all.current,
+                    _ => statistics.requested_bytes.all.peak,
+                };
+                // SAFETY: the call succeeded, and the value of these attributes is 64 bits.
+                unsafe { give(value.cast::<u64>(), figure) };
+            });
+        }
+        code
+    }
+
+    fn cuMemPoolSetAttribute(
+        pool: Handle,
+        attribute: c_int,
+        value: *mut c_void,
+    ) |door, original| {
+        let code = original();
+        if code == 0 {
+            let _ = own(|| {
+                let Some(device) = device_of_default(door, pool) else { return };
+                // SAFETY: the call succeeded: 64 bits from the threshold on, an int before it.
+                let value = unsafe {
+                    if attribute >= RELEASE_THRESHOLD {
+                        given(value.cast::<u64>())
+                    } else {
+                        u64::from(given(value.cast::<u32>()))
+                    }
+                };
+                door.heap(device).device_mut().pool_attribute_set(attribute, value);
+            });
+        }
+        code
+    }
+
+    fn cuDeviceSetMemPool(ordinal: Ordinal, pool: Handle) |door, original| {
+        let code = original();
+        if code == 0 {
+            set_current(door, ordinal, pool);
+        }
+        code
+    }
+}
+
+/// Keeps which pool `cuMemAllocAsync` takes from.
+fn set_current(door: &Door, ordinal: Ordinal, pool: Handle) {
+    let _ = own(|| {
+        if let Some(device) = door.device_at(ordinal) {
+            let pool = device_of_default(door, pool).is_none().then_some(pool);
+            door.passed.set_current_pool(device, pool);
+        }
+    });
+}
+
+/// The device whose default pool that is.
+pub(super) fn device_of_default(door: &Door, pool: Handle) -> Option<DeviceId> {
+    if door.passed.pool_device(pool).is_some() {
+        return None;
+    }
+    door.session.devices().find(|device| {
+        let mut default: Handle = 0;
+        // SAFETY: the signature is the driver's; the pointer is valid.
+        let code = unsafe {
+            original!(cuDeviceGetDefaultMemPool, fn(*mut Handle, Ordinal) -> Code)(
+                &mut default,
+                Ordinal::from(device.0),
+            )
+        };
+        code == 0 && default == pool
+    })
+}
+
+/// The program's own pool that a request goes to: the one named, else the current one; `None` for
+/// the default pool.
+pub(super) fn of_program(door: &Door, device: DeviceId, named: Option<Handle>) -> Option<Handle> {
+    match named {
+        Some(pool) => device_of_default(door, pool).is_none().then_some(pool),
+        None => door.passed.current_pool(device),
+    }
+}
+
+/// Passes a request to a pool of the program.
+pub(super) fn allocate(
+    door: &Door,
+    (device, stream): (DeviceId, StreamId),
+    pool: Handle,
+    size: u64,
+    place: *mut DevicePtr,
+    original: impl Fn() -> Code,
+) -> Code {
+    let code = original();
+    own(|| {
+        let fits = measure(door, pool);
+        match code {
+            0 => {
+                // SAFETY: the call succeeded.
+                let address: DevicePtr = unsafe { given(place) };
+                if fits {
+                    door.passed.add_pool_block(address, pool);
+                    return code;
+                }
+                give_back(door, pool, address);
+                door.out_of_memory(device, size, stream)
+            }
+            2 => door.out_of_memory(device, size, stream),
+            _ => code,
+        }
+    })
+    .unwrap_or(code)
+}
+
+/// The pool got above the budget, as only a real driver's can: what it gave goes back.
+#[cold]
+fn give_back(door: &Door, pool: Handle, address: DevicePtr) {
+    // SAFETY: the signatures are the driver's; the block is this call's, and nobody has it.
+    unsafe {
+        let _ = original!(cuMemFree_v2, fn(DevicePtr) -> Code)(address);
+        let _ = original!(cuMemPoolTrimTo, fn(Handle, usize) -> Code)(pool, 0);
+    }
+    measure(door, pool);
+}
+
+/// Reads what a pool of the program holds. `false` if that got above the budget.
+pub(super) fn measure(door: &Door, pool: Handle) -> bool {
+    let Some(device) = door.passed.pool_device(pool) else {
+        return true;
+    };
+    let mut reserved: u64 = 0;
+    // SAFETY: the signature is the driver's; the value of this attribute is 64 bits.
+    let code = unsafe {
+        original!(cuMemPoolGetAttribute, fn(Handle, c_int, *mut u64) -> Code)(
+            pool,
+            RESERVED_CURRENT,
+            &mut reserved,
+        )
+    };
+    code != 0 || door.resized(DriverMemory::ExplicitPool, pool, device, reserved)
+}
+
+/// Reads what all of them hold, after a wait that lets them give memory back.
+pub(super) fn measure_all(door: &Door) {
+    for pool in door.passed.pools() {
+        measure(door, pool);
+    }
+}
+
+/// Forgets a block of such a pool, which is freed now; its pool.
+pub(super) fn block_freed(door: &Door, address: u64) -> Option<Handle> {
+    door.passed.take_pool_block(address)
+}

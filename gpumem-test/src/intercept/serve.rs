@@ -1,0 +1,116 @@
+//! Serving a session: the door opens before the test's body and closes behind it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::abi::{Code, Handle, Ordinal, Status};
+use crate::device::sim::SimDevice;
+use crate::error::Error;
+use crate::event::EventKind;
+use crate::guard::Guard;
+use crate::ids::DeviceId;
+use crate::session::Session;
+use crate::sim_driver;
+
+use super::door::{self, Door};
+use super::{Backend, entry, hooks};
+
+/// Lends the session's simulated devices to the simulated driver.
+struct Simulated(Arc<Session>);
+
+impl sim_driver::Devices for Simulated {
+    fn count(&self) -> usize {
+        self.0.device_count()
+    }
+
+    fn with(&self, ordinal: usize, run: &mut dyn FnMut(&mut SimDevice)) {
+        // A session has few devices: their number fits.
+        let mut heap = self.0.lock_device(DeviceId(ordinal as u16));
+        if let Some(device) = heap.device_mut().as_sim_mut() {
+            run(device);
+        }
+    }
+}
+
+/// Opens the door for `session`: from here on every driver call of the process is its own.
+///
+/// # Errors
+/// The door does not work in this process, there is no driver, or another session has it.
+pub(crate) fn serve(session: &Arc<Session>) -> Result<(), Error> {
+    let is_simulated = session.lock().device().as_sim().is_some();
+    let backend = if is_simulated {
+        Backend::Simulated
+    } else {
+        Backend::Real
+    };
+    if is_simulated {
+        sim_driver::open(Arc::new(Simulated(Arc::clone(session))), entry::function);
+    }
+    entry::open(backend, hooks::function)?;
+    hold_contexts(session)?;
+    door::install(Arc::clone(session), backend)?;
+    session.at_points(at_point);
+    Ok(())
+}
+
+/// Closes the door: what the process still does goes straight to the driver.
+pub(crate) fn close() {
+    door::close();
+}
+
+/// Holds the primary context of each device: the policy's segments are in it, and a program that
+/// drops its last use of the context must not take them away.
+fn hold_contexts(session: &Session) -> Result<(), Error> {
+    let _guard = Guard::enter();
+    // SAFETY: the signatures are the driver's; the pointer is valid.
+    unsafe {
+        let code = original!(cuInit, fn(u32) -> Code)(0);
+        if code != Status::SUCCESS.0 {
+            return Err(Error::device(format!("cuInit returned {code}")));
+        }
+        for device in session.devices() {
+            let mut context: Handle = 0;
+            let retain = original!(cuDevicePrimaryCtxRetain, fn(*mut Handle, Ordinal) -> Code);
+            let code = retain(&mut context, Ordinal::from(device.0));
+            if code != Status::SUCCESS.0 {
+                let what = format!("cuDevicePrimaryCtxRetain of device {} returned {code}", device.0);
+                return Err(Error::device(what));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes the figures that no call brings.
+fn at_point(_: &Arc<Session>) {
+    let (Some(door), Some(_guard)) = (door::opened(), Guard::enter()) else {
+        return;
+    };
+    door.record_launches();
+    door.record_not_simulated();
+}
+
+impl Door {
+    fn record_launches(&self) {
+        let count = self.launches();
+        if count > 0 {
+            let cause = self.cause_without_place();
+            self.record(DeviceId(0), cause, EventKind::Launches { count });
+        }
+    }
+
+    /// Each function once, when it first turns up.
+    fn record_not_simulated(&self) {
+        static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+        let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in sim_driver::unsupported() {
+            if !said.contains(&name) {
+                let cause = self.cause_without_place();
+                let kind = EventKind::NotSimulated {
+                    name: self.intern(&name),
+                };
+                self.record(DeviceId(0), cause, kind);
+                said.push(name);
+            }
+        }
+    }
+}
