@@ -35,6 +35,7 @@ mod bytes;
 mod config;
 mod error;
 mod event;
+mod guard;
 mod heap_map;
 mod ids;
 mod mutant;

@@ -1,9 +1,13 @@
 //! Where memory comes from.
 //!
 //! [`DeviceMemory`] is the little that a policy may ask. [`sim::SimDevice`] answers it exactly as
-//! the measured driver does, on a machine with no GPU; the real device will answer it through the
-//! driver itself. The room owns no policy: it knows allocations, not blocks.
+//! the measured driver does, on a machine with no GPU; [`cuda::CudaDevice`] answers it through the
+//! driver itself, and [`any::AnyDevice`] is one of the two. The room owns no policy: it knows
+//! allocations, not blocks.
 
+pub(crate) mod any;
+#[allow(unsafe_code)] // the driver's functions are C
+pub(crate) mod cuda;
 pub(crate) mod sim;
 
 use crate::error::Error;
@@ -28,6 +32,8 @@ pub enum Refusal {
     InvalidValue,
     /// This device has nothing of the kind (`NOT_SUPPORTED`, 801).
     NotSupported,
+    /// The driver failed otherwise, with this code: a fault of a kernel, a driver shut down.
+    Failed(u32),
 }
 
 /// A change of what backs a device's own allocators, for policies that let the driver decide.
@@ -143,6 +149,7 @@ impl Refusal {
             Self::InvalidValue => 1,
             Self::OutOfMemory => 2,
             Self::NotSupported => 801,
+            Self::Failed(code) => code,
         }
     }
 
@@ -152,6 +159,7 @@ impl Refusal {
             Self::OutOfMemory => Error::device(format!("{call} failed: out of memory")),
             Self::InvalidValue => Error::device(format!("{call} failed: invalid value")),
             Self::NotSupported => Error::device(format!("{call} failed: not supported")),
+            Self::Failed(code) => Error::device(format!("{call} failed with CUDA error {code}")),
         }
     }
 }
