@@ -60,11 +60,12 @@ impl<D: DeviceMemory> Heap<D> {
     }
 
     /// Runs `wait` on the device, which may change what the device holds, and records the changes.
-    pub(crate) fn synchronize(&mut self, cause: Cause, wait: impl FnOnce(&mut D)) {
+    pub(crate) fn synchronize<R>(&mut self, cause: Cause, wait: impl FnOnce(&mut D) -> R) -> R {
         self.run(cause, |policy, device, events| {
-            wait(device);
+            let waited = wait(device);
             policy.device_synchronized(device, events);
-        });
+            waited
+        })
     }
 
     /// Runs policy and device together, with what happens recorded as caused by `cause`.

@@ -23,6 +23,24 @@ pub struct StreamId(pub u64);
 impl StreamId {
     /// The legacy null stream.
     pub const DEFAULT: Self = Self(0);
+
+    /// Marks a thread's own null stream: the driver has one handle for those of all threads. No
+    /// handle is so large, since handles are addresses of the process.
+    const PER_THREAD: u64 = 1 << 63;
+
+    /// The null stream of a thread (`CU_STREAM_PER_THREAD` on that thread).
+    pub(crate) const fn per_thread(thread: ThreadIndex) -> Self {
+        Self(Self::PER_THREAD | thread.0 as u64)
+    }
+
+    /// The handle by which the driver knows it; a thread's own null stream on that thread only.
+    pub(crate) const fn driver_handle(self) -> u64 {
+        if self.0 & Self::PER_THREAD != 0 {
+            2
+        } else {
+            self.0
+        }
+    }
 }
 
 /// An address in device memory. Never dereferenced.

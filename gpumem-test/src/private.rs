@@ -1,6 +1,12 @@
 //! All that generated code may name. Outside SemVer.
 
 pub use crate::config::Budget;
+// For the workspace's own tests on a real device.
+pub use crate::device::any::AnyDevice;
+pub use crate::device::cuda::{
+    Card, CardUse, CudaDevice, DriverError, Nvml, PeakSampler, RawDriver, ShadowDifference,
+    count as cuda_count,
+};
 pub use crate::harness::outcome::Outcome;
 pub use crate::harness::program::Program;
 pub use crate::harness::registry::{MaxLeak, Options, SnapshotOption, TestEntry};

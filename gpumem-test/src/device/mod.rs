@@ -1,9 +1,13 @@
 //! Where memory comes from.
 //!
 //! [`DeviceMemory`] is the little that a policy may ask. [`sim::SimDevice`] answers it exactly as
-//! the measured driver does, on a machine with no GPU; the real device will answer it through the
-//! driver itself. The room owns no policy: it knows allocations, not blocks.
+//! the measured driver does, on a machine with no GPU; [`cuda::CudaDevice`] answers it through the
+//! driver itself, and [`any::AnyDevice`] is one of the two. The room owns no policy: it knows
+//! allocations, not blocks.
 
+pub(crate) mod any;
+#[allow(unsafe_code)] // the driver's functions are C
+pub(crate) mod cuda;
 pub(crate) mod sim;
 
 use crate::error::Error;
@@ -28,6 +32,8 @@ pub enum Refusal {
     InvalidValue,
     /// This device has nothing of the kind (`NOT_SUPPORTED`, 801).
     NotSupported,
+    /// The driver failed otherwise, with this code: a fault of a kernel, a driver shut down.
+    Failed(u32),
 }
 
 /// A change of what backs a device's own allocators, for policies that let the driver decide.
@@ -143,15 +149,17 @@ impl Refusal {
             Self::InvalidValue => 1,
             Self::OutOfMemory => 2,
             Self::NotSupported => 801,
+            Self::Failed(code) => code,
         }
     }
 
     /// The error for a refusal of something other than memory.
     pub(crate) fn into_error(self, call: &str) -> Error {
         let why = match self {
-            Self::OutOfMemory => "out of memory",
-            Self::InvalidValue => "invalid value",
-            Self::NotSupported => "not supported",
+            Self::OutOfMemory => "out of memory".to_owned(),
+            Self::InvalidValue => "invalid value".to_owned(),
+            Self::NotSupported => "not supported".to_owned(),
+            Self::Failed(code) => format!("CUDA error {code}"),
         };
         Error::device(format!("{call} failed: {why}")).with_code(self.code() as i32)
     }

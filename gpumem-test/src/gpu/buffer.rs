@@ -21,6 +21,8 @@ const FILL_PIECE: usize = 1 << 16;
 pub struct Buffer<T> {
     stream: Stream,
     block: Block,
+    /// As the program has it.
+    address: Address,
     len: usize,
     size: u64,
     place: &'static Location<'static>,
@@ -32,7 +34,7 @@ pub struct Buffer<T> {
 impl<T> Buffer<T> {
     pub(super) fn new(
         stream: Stream,
-        block: Block,
+        (block, address): (Block, Address),
         len: usize,
         size: u64,
         place: &'static Location<'static>,
@@ -40,6 +42,7 @@ impl<T> Buffer<T> {
         Self {
             stream,
             block,
+            address,
             len,
             size,
             place,
@@ -70,7 +73,7 @@ impl<T> Buffer<T> {
 
     /// The first byte.
     pub fn address(&self) -> Address {
-        self.block.address
+        self.address
     }
 
     /// The stream that the buffer was allocated on and is freed on.
@@ -159,9 +162,9 @@ impl<T: bytemuck::Pod> Buffer<T> {
         if self.size == 0 {
             return Ok(values);
         }
-        let heap = self.session_heap("copy from a buffer")?;
+        let mut heap = self.session_heap("copy from a buffer")?;
         let bytes = bytemuck::cast_slice_mut::<T, u8>(&mut values);
-        heap.device()
+        heap.device_mut()
             .read(self.block.address, bytes)
             .map_err(|refusal| refusal.into_error("cuMemcpyDtoH"))?;
         Ok(values)

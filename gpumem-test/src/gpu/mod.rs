@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use crate::bytes::Bytes;
 use crate::config::PolicySpec;
+use crate::device::any::AnyDevice;
 use crate::device::sim::StreamKind;
 use crate::error::Error;
 use crate::event::EventKind;
@@ -78,7 +79,8 @@ impl Gpu {
     /// If the session has ended.
     pub fn stream(&self) -> Result<Stream, Error> {
         let mut heap = self.session.heap("make a stream")?;
-        let id = heap.device_mut().create_stream(StreamKind::NonBlocking);
+        let id = (heap.device_mut().create_stream(StreamKind::NonBlocking))
+            .map_err(|refusal| refusal.into_error("cuStreamCreate"))?;
         drop(heap);
         Ok(Stream::new(self.clone(), id))
     }
@@ -126,10 +128,9 @@ impl Gpu {
     #[track_caller]
     pub fn synchronize(&self) -> Result<(), Error> {
         let cause = self.session.cause(Location::caller());
-        self.session
-            .heap("synchronise")?
-            .synchronize(cause, |device| device.synchronize());
-        Ok(())
+        (self.session.heap("synchronise")?)
+            .synchronize(cause, AnyDevice::synchronize)
+            .map_err(|refusal| refusal.into_error("cuCtxSynchronize"))
     }
 
     /// Gives back what the policy caches and nobody uses (`torch.cuda.empty_cache`; under

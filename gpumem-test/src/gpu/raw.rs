@@ -3,9 +3,10 @@
 use std::panic::Location;
 
 use crate::bytes::Bytes;
+use crate::device::any::AnyDevice;
 use crate::error::Error;
 use crate::ids::{Address, DeviceId, StreamId};
-use crate::policy::{Origin, Request};
+use crate::policy::{Origin, Policy, Request};
 use crate::session::HeldBlock;
 
 use super::Gpu;
@@ -26,7 +27,10 @@ impl Gpu {
             stream,
             origin: Origin::Plain,
         };
-        let block = self.session.heap("allocate")?.alloc(request, cause)?;
+        let mut heap = self.session.heap("allocate")?;
+        let block = heap.alloc(request, cause)?;
+        let address = heap.device().to_program(block.address);
+        drop(heap);
         if block.address != Address::NULL {
             let held = HeldBlock {
                 id: block.id,
@@ -34,9 +38,9 @@ impl Gpu {
                 stream,
                 requested: request.size,
             };
-            self.session.held().add(block.address.0, held);
+            self.session.held().add(address, held);
         }
-        Ok(block.address)
+        Ok(Address(address))
     }
 
     /// Frees what [`Gpu::malloc`] gave (`cuMemFree`), after waiting for all streams as the driver
@@ -63,7 +67,10 @@ impl Gpu {
             self.session.record_misuse(cause, message);
             return Err(error);
         };
-        heap.synchronize(cause, |device| device.synchronize());
-        heap.free(block.id, block.stream, cause)
+        heap.synchronize(cause, AnyDevice::synchronize)
+            .map_err(|refusal| refusal.into_error("cuCtxSynchronize"))?;
+        heap.run(cause, |policy, device, events| {
+            policy.free_idle(device, events, block.id, block.stream)
+        })
     }
 }

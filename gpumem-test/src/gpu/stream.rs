@@ -6,7 +6,7 @@ use std::panic::Location;
 use crate::bytes::Bytes;
 use crate::device::DeviceMemory;
 use crate::error::Error;
-use crate::ids::StreamId;
+use crate::ids::{Address, StreamId};
 use crate::policy::Request;
 
 use super::{Buffer, Gpu};
@@ -50,10 +50,13 @@ impl Stream {
         })?;
         let cause = self.gpu.session.cause(Location::caller());
         let request = Request::new(size, self.id);
-        let block = self.gpu.session.heap("allocate")?.alloc(request, cause)?;
+        let mut heap = self.gpu.session.heap("allocate")?;
+        let block = heap.alloc(request, cause)?;
+        let address = Address(heap.device().to_program(block.address));
+        drop(heap);
         Ok(Buffer::new(
             self.clone(),
-            block,
+            (block, address),
             len,
             size,
             Location::caller(),
@@ -99,9 +102,8 @@ impl Stream {
     pub fn synchronize(&self) -> Result<(), Error> {
         let cause = self.gpu.session.cause(Location::caller());
         let mut heap = self.gpu.session.heap("synchronise a stream")?;
-        let mut waited = Ok(());
-        heap.synchronize(cause, |device| waited = device.synchronize_stream(self.id));
-        waited.map_err(|refusal| refusal.into_error("cuStreamSynchronize"))
+        heap.synchronize(cause, |device| device.synchronize_stream(self.id))
+            .map_err(|refusal| refusal.into_error("cuStreamSynchronize"))
     }
 
     /// Makes later work of this stream wait for what `other` has been given so far.
@@ -124,11 +126,9 @@ impl Stream {
     /// # Errors
     /// If the session has ended. A real device cannot be held.
     pub fn hold(&self) -> Result<Busy, Error> {
-        self.gpu
-            .session
-            .heap("hold a stream")?
-            .device_mut()
-            .hold(self.id);
+        (self.gpu.session.heap("hold a stream")?.device_mut())
+            .hold(self.id)
+            .map_err(|refusal| refusal.into_error("cuLaunchHostFunc"))?;
         Ok(Busy {
             stream: self.clone(),
         })

@@ -88,7 +88,9 @@ pub(super) fn install(session: Arc<Session>, backend: Backend) -> Result<&'stati
     // SAFETY: the handler only stores an atomic.
     unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
     STATE.store(OPEN, Ordering::Release);
-    Ok(DOOR.get().unwrap_or_else(|| unreachable!("it was just set")))
+    Ok(DOOR
+        .get()
+        .unwrap_or_else(|| unreachable!("it was just set")))
 }
 
 /// Closes the door: from here on calls go straight to the driver.
@@ -233,8 +235,9 @@ impl Door {
             return;
         }
         let cause = self.cause_without_place();
-        self.heap(device)
-            .run(cause, |policy, device, events| policy.device_synchronized(device, events));
+        self.heap(device).run(cause, |policy, device, events| {
+            policy.device_synchronized(device, events)
+        });
     }
 
     /// One more kernel.

@@ -62,7 +62,10 @@ impl Passed {
     /// Bytes of the piece of that sort and key; 0 if there is none.
     pub(super) fn size(&self, memory: DriverMemory, key: u64) -> u64 {
         let tables = self.lock();
-        tables.pieces.get(&(memory, key)).map_or(0, |piece| piece.size)
+        tables
+            .pieces
+            .get(&(memory, key))
+            .map_or(0, |piece| piece.size)
     }
 
     /// Keeps a pool that the program made.
@@ -194,7 +197,9 @@ impl Door {
         if size > before {
             self.record_taken(memory, key, part(size - before));
             if !self.charge(device, size - before) {
-                self.heap(device).device_mut().charge_past_budget(size - before);
+                self.heap(device)
+                    .device_mut()
+                    .charge_past_budget(size - before);
                 return false;
             }
         } else if size < before {

@@ -72,7 +72,10 @@ fn hold_contexts(session: &Session) -> Result<(), Error> {
             let retain = original!(cuDevicePrimaryCtxRetain, fn(*mut Handle, Ordinal) -> Code);
             let code = retain(&mut context, Ordinal::from(device.0));
             if code != Status::SUCCESS.0 {
-                let what = format!("cuDevicePrimaryCtxRetain of device {} returned {code}", device.0);
+                let what = format!(
+                    "cuDevicePrimaryCtxRetain of device {} returned {code}",
+                    device.0
+                );
                 return Err(Error::device(what));
             }
         }

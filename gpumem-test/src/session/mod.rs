@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytes::Bytes;
 use crate::config::{Budget, DeviceSpec, PolicySpec};
+use crate::device::any::AnyDevice;
 use crate::device::sim::{DeviceProfile, SimDevice};
 use crate::error::Error;
 use crate::event::{Event, EventKind};
@@ -27,7 +28,7 @@ use crate::policy::{AnyPolicy, Policy};
 pub(crate) use held::{Held, HeldBlock};
 
 /// What the heaps of a session stand on.
-pub(crate) type SessionDevice = SimDevice;
+pub(crate) type SessionDevice = AnyDevice;
 
 /// A heap of a session, locked.
 pub(crate) type LockedHeap<'a> = MutexGuard<'a, Heap<SessionDevice>>;
@@ -104,7 +105,7 @@ impl Session {
     pub(crate) fn open(config: SessionConfig) -> Result<Arc<Self>, Error> {
         let (profile, budget) = SessionConfig::resolve(&config.device, config.budget)?;
         let about = format!("{} on {}", config.policy, profile.device_name());
-        let mut device = SimDevice::new(profile);
+        let mut device = AnyDevice::Sim(Box::new(SimDevice::new(profile)));
         device.set_budget(budget);
         let total = crate::device::DeviceMemory::memory_info(&device).total;
         let policy = AnyPolicy::new(&config.policy, total, budget)?;
@@ -131,7 +132,7 @@ impl Session {
             settings: (heap.policy().settings().into_iter())
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),
-            device: profile.device_name(),
+            device: heap.device().device_name(),
             device_total: profile.total,
             budget: heap.device().budget(),
             context_overhead: profile.context_overhead,
@@ -148,8 +149,10 @@ impl Session {
     pub(crate) fn run_end(self: &Arc<Self>, run: u32) {
         let cause = self.cause_unknown();
         for device in self.devices() {
-            self.lock_device(device)
-                .synchronize(cause, |device| device.synchronize());
+            // A fault of a kernel was reported by the call that met it first.
+            self.lock_device(device).synchronize(cause, |device| {
+                let _ = device.synchronize();
+            });
         }
         self.threads.settle();
         self.point();

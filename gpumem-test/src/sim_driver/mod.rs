@@ -63,3 +63,11 @@ pub(crate) fn library_function(_library: Library, _name: &str) -> Option<Functio
 
 /// Notes that a program called or looked up something that is not simulated.
 pub(crate) fn note_unsupported(_name: &str) {}
+
+// TEMP
+pub(crate) fn stream_id(_handle: u64) -> Option<(usize, crate::ids::StreamId)> {
+    None
+}
+pub(crate) fn unsupported() -> Vec<String> {
+    Vec::new()
+}

@@ -6,7 +6,7 @@ use crate::event::DriverMemory;
 use crate::ids::{DeviceId, StreamId};
 use crate::intercept::door::Door;
 use crate::intercept::passed::Piece;
-use crate::policy::{Origin, Policy, Request};
+use crate::policy::{Origin, Request};
 use crate::session::HeldBlock;
 
 use super::{give, given, graphs, hooks, own, pools};
@@ -90,9 +90,13 @@ fn plain(door: &Door, place: *mut DevicePtr, size: usize, original: impl Fn() ->
     };
     if own(|| door.is_foreign_context(device)) == Some(true) {
         // SAFETY: it is called after the call succeeded.
-        return taken(door, DriverMemory::OtherContext, size as u64, original, || unsafe {
-            given(place)
-        });
+        return taken(
+            door,
+            DriverMemory::OtherContext,
+            size as u64,
+            original,
+            || unsafe { given(place) },
+        );
     }
     let request = Request {
         size: size as u64,
@@ -147,16 +151,19 @@ fn ordered(
         None => return original(),
     };
     match way {
-        Way::Policy => own(|| serve(door, device, Request::new(size, stream), place))
-            .unwrap_or_else(original),
-        Way::Graph => graphs::captured(door, device, place, size, original),
-        Way::Pool(pool) => {
-            pools::allocate(door, (device, stream), pool, size, place, original)
+        Way::Policy => {
+            own(|| serve(door, device, Request::new(size, stream), place)).unwrap_or_else(original)
         }
+        Way::Graph => graphs::captured(door, device, place, size, original),
+        Way::Pool(pool) => pools::allocate(door, (device, stream), pool, size, place, original),
         // SAFETY: it is called after the call succeeded.
-        Way::OtherContext => taken(door, DriverMemory::OtherContext, size, original, || unsafe {
-            given(place)
-        }),
+        Way::OtherContext => taken(
+            door,
+            DriverMemory::OtherContext,
+            size,
+            original,
+            || unsafe { given(place) },
+        ),
     }
 }
 

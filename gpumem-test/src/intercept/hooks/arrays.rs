@@ -116,7 +116,9 @@ fn bytes(shape: &Shape, levels: u32) -> Option<u64> {
     let mut sides = [shape.width, shape.height, shape.depth].map(|side| side.max(1) as u64);
     let mut total: u64 = 0;
     for _ in 0..levels.max(1) {
-        let cells = sides.iter().try_fold(1u64, |cells, side| cells.checked_mul(*side))?;
+        let cells = sides
+            .iter()
+            .try_fold(1u64, |cells, side| cells.checked_mul(*side))?;
         total = total.checked_add(cells.checked_mul(element)?)?;
         sides = sides.map(|side| (side / 2).max(1));
     }

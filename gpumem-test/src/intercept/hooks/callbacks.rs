@@ -94,8 +94,7 @@ fn host_function(
     function: HostFunction,
     argument: *mut c_void,
 ) -> Code {
-    let is_repeated =
-        own(|| graphs::is_capturing(door, stream, per_thread)).unwrap_or(false);
+    let is_repeated = own(|| graphs::is_capturing(door, stream, per_thread)).unwrap_or(false);
     let wrapped = Box::into_raw(Box::new(Wrapped {
         function,
         argument,

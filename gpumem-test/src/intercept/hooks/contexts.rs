@@ -32,14 +32,23 @@ hooks! {
         created(door, original)
     }
 
-    fn cuDevicePrimaryCtxReset_v2(ordinal: Ordinal) |door, original| {
-        let _ = own(|| {
-            if let Some(device) = door.device_at(ordinal) {
-                free::everything(door, device);
-            }
-        });
-        original()
+    fn cuDevicePrimaryCtxReset(ordinal: Ordinal) |door, original| {
+        reset(door, ordinal, original)
     }
+
+    fn cuDevicePrimaryCtxReset_v2(ordinal: Ordinal) |door, original| {
+        reset(door, ordinal, original)
+    }
+}
+
+/// The driver takes everything back that the context holds; so does the policy, before it.
+fn reset(door: &Door, ordinal: Ordinal, original: impl Fn() -> Code) -> Code {
+    let _ = own(|| {
+        if let Some(device) = door.device_at(ordinal) {
+            free::everything(door, device);
+        }
+    });
+    original()
 }
 
 fn created(door: &Door, original: impl Fn() -> Code) -> Code {

@@ -75,6 +75,27 @@ hooks! {
         code
     }
 
+    fn cuGraphAddNode(
+        place: *mut Handle,
+        graph: Handle,
+        dependencies: *const Handle,
+        count: usize,
+        parameters: *mut c_int,
+    ) |door, original| {
+        added(door, parameters, original)
+    }
+
+    fn cuGraphAddNode_v2(
+        place: *mut Handle,
+        graph: Handle,
+        dependencies: *const Handle,
+        edges: *const c_void,
+        count: usize,
+        parameters: *mut c_int,
+    ) |door, original| {
+        added(door, parameters, original)
+    }
+
     fn cuGraphInstantiateWithFlags(place: *mut Handle, graph: Handle, flags: u64) |door, original| {
         changed(door, original)
     }
@@ -112,6 +133,22 @@ hooks! {
     }
 }
 
+/// `CU_GRAPH_NODE_TYPE_MEM_ALLOC`, the first number of a node's parameters.
+const ALLOCATION: c_int = 10;
+
+fn added(door: &Door, parameters: *const c_int, original: impl Fn() -> Code) -> Code {
+    let code = original();
+    if code == 0 {
+        let _ = own(|| {
+            // SAFETY: the call succeeded, so that the parameters begin with their type.
+            if unsafe { given(parameters) } == ALLOCATION {
+                door.passed.set_has_graph_memory();
+            }
+        });
+    }
+    code
+}
+
 fn began(door: &Door, original: impl Fn() -> Code) -> Code {
     let code = original();
     if code == 0 {
@@ -143,10 +180,7 @@ pub(super) fn is_capturing(door: &Door, stream: Handle, per_thread: bool) -> boo
     // SAFETY: the signature is the driver's; the pointer is valid.
     let code = unsafe {
         if per_thread {
-            original!(cuStreamIsCapturing_ptsz, fn(Handle, *mut c_int) -> Code)(
-                stream,
-                &mut status,
-            )
+            original!(cuStreamIsCapturing_ptsz, fn(Handle, *mut c_int) -> Code)(stream, &mut status)
         } else {
             original!(cuStreamIsCapturing, fn(Handle, *mut c_int) -> Code)(stream, &mut status)
         }

@@ -33,16 +33,15 @@ hooks! {
     }
 }
 
-fn taken(
-    door: &Door,
-    place: *mut *mut c_void,
-    size: usize,
-    original: impl Fn() -> Code,
-) -> Code {
+fn taken(door: &Door, place: *mut *mut c_void, size: usize, original: impl Fn() -> Code) -> Code {
     // SAFETY: it is called after the call succeeded.
-    alloc::taken(door, DriverMemory::PinnedHost, size as u64, original, || unsafe {
-        given(place.cast::<u64>())
-    })
+    alloc::taken(
+        door,
+        DriverMemory::PinnedHost,
+        size as u64,
+        original,
+        || unsafe { given(place.cast::<u64>()) },
+    )
 }
 
 /// Gives back what is listed; the entry returns if the driver refuses.

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::abi::{Code, DevicePtr, Ordinal, Status};
+use crate::abi::{DevicePtr, Ordinal, Status};
 use crate::device::DeviceMemory;
 use crate::intercept::door::Door;
 

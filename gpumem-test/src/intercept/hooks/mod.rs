@@ -43,7 +43,8 @@ macro_rules! hooks {
     )*) => {
         $(
             $(#[$doc])*
-            #[allow(non_snake_case, clippy::too_many_arguments)] // the driver's own
+            // The names and numbers of arguments are the driver's own.
+            #[allow(non_snake_case, unused_variables, clippy::too_many_arguments)]
             unsafe extern "C" fn $name($($arg: $kind),*) -> $crate::abi::Code {
                 // SAFETY: the same arguments go to the function that they were meant for.
                 let $original = move || unsafe {

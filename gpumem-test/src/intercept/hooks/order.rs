@@ -36,24 +36,12 @@ hooks! {
         created(door, place, flags, original)
     }
 
-    /// A stream made later may get the same handle, while work of this one still runs: what the
-    /// policy keeps for it must be idle by then.
+    fn cuStreamDestroy(stream: Handle) |door, original| {
+        destroyed(door, stream, original)
+    }
+
     fn cuStreamDestroy_v2(stream: Handle) |door, original| {
-        let known = own(|| door.stream(stream, false)).and_then(Result::ok);
-        if let Some(id) = known
-            && own(|| door.take_pending(id)) == Some(true)
-        {
-            // SAFETY: the signature is the driver's; the stream is the caller's.
-            let code = unsafe { original!(cuStreamSynchronize, fn(Handle) -> Code)(stream) };
-            door.check_fault("cuStreamDestroy", code);
-        }
-        let code = original();
-        if code == 0 {
-            waited(door, |door, device| {
-                door.heap(device).device_mut().stream_destroyed(stream);
-            });
-        }
-        code
+        destroyed(door, stream, original)
     }
 
     fn cuStreamSynchronize(stream: Handle) |door, original| {
@@ -119,7 +107,29 @@ fn created(door: &Door, place: *mut Handle, flags: u32, original: impl Fn() -> C
             // SAFETY: the call succeeded.
             let stream: Handle = unsafe { given(place) };
             let is_blocking = flags & NON_BLOCKING == 0;
-            door.heap(device).device_mut().stream_created(stream, is_blocking);
+            door.heap(device)
+                .device_mut()
+                .stream_created(stream, is_blocking);
+        });
+    }
+    code
+}
+
+/// A stream made later may get the same handle, while work of this one still runs: what the policy
+/// keeps for it must be idle by then.
+fn destroyed(door: &Door, stream: Handle, original: impl Fn() -> Code) -> Code {
+    let known = own(|| door.stream(stream, false)).and_then(Result::ok);
+    if let Some(id) = known
+        && own(|| door.take_pending(id)) == Some(true)
+    {
+        // SAFETY: the signature is the driver's; the stream is the caller's.
+        let code = unsafe { original!(cuStreamSynchronize, fn(Handle) -> Code)(stream) };
+        door.check_fault("cuStreamDestroy", code);
+    }
+    let code = original();
+    if code == 0 {
+        waited(door, |door, device| {
+            door.heap(device).device_mut().stream_destroyed(stream);
         });
     }
     code
@@ -137,7 +147,7 @@ fn synchronized(
         waited(door, |door, device| {
             if let Ok(stream) = door.stream(stream, per_thread) {
                 door.take_pending(stream);
-                door.heap(device).device_mut().stream_synchronized(stream);
+                door.heap(device).device_mut().stream_synchronized(stream.0);
             }
         });
     }
@@ -155,7 +165,9 @@ fn recorded(
     if code == 0 {
         tell(door, |door, device| {
             if let Ok(stream) = door.stream(stream, per_thread) {
-                door.heap(device).device_mut().event_recorded(event, stream);
+                door.heap(device)
+                    .device_mut()
+                    .event_recorded(event, stream.0);
             }
         });
     }
@@ -173,7 +185,7 @@ fn waits(
     if code == 0 {
         tell(door, |door, device| {
             if let Ok(stream) = door.stream(stream, per_thread) {
-                door.heap(device).device_mut().stream_waits(stream, event);
+                door.heap(device).device_mut().stream_waits(stream.0, event);
             }
         });
     }

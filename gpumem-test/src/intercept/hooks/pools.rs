@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_void};
 
 use crate::abi::{Code, DevicePtr, Handle, Ordinal, Status};
-use crate::device::DeviceMemory;
+use crate::device::sim::ReusePolicy;
 use crate::event::DriverMemory;
 use crate::ids::{DeviceId, StreamId};
 use crate::intercept::door::Door;
@@ -63,7 +63,7 @@ hooks! {
         let code = original();
         let _ = own(|| match device_of_default(door, pool) {
             Some(device) => {
-                door.heap(device).device_mut().pool_trimmed(keep as u64);
+                door.heap(device).device_mut().pool_trimmed(pool, keep as u64);
                 door.synchronized(device);
             }
             None => {
@@ -105,18 +105,17 @@ hooks! {
         value: *mut c_void,
     ) |door, original| {
         let code = original();
-        if code == 0 {
+        if code == 0 && door.has_model && !value.is_null() {
             let _ = own(|| {
                 let Some(device) = device_of_default(door, pool) else { return };
-                // SAFETY: the call succeeded: 64 bits from the threshold on, an int before it.
-                let value = unsafe {
-                    if attribute >= RELEASE_THRESHOLD {
-                        given(value.cast::<u64>())
-                    } else {
-                        u64::from(given(value.cast::<u32>()))
-                    }
-                };
-                door.heap(device).device_mut().pool_attribute_set(attribute, value);
+                if attribute == RELEASE_THRESHOLD {
+                    // SAFETY: the call succeeded, and the threshold is 64 bits.
+                    let bytes: u64 = unsafe { given(value.cast()) };
+                    door.heap(device).device_mut().pool_threshold_set(pool, bytes);
+                } else if attribute < RELEASE_THRESHOLD {
+                    let reuse = reuse_policy(pool);
+                    door.heap(device).device_mut().pool_reuse_set(pool, reuse);
+                }
             });
         }
         code
@@ -129,7 +128,36 @@ hooks! {
         }
         code
     }
+
+    fn cuMemSetMemPool(
+        location: *const Location,
+        kind: c_int,
+        pool: Handle,
+    ) |door, original| {
+        let code = original();
+        // SAFETY: null, or the program's location.
+        let place = unsafe { location.as_ref() }.filter(|_| code == 0);
+        if let Some(place) = place
+            && place.kind == ON_DEVICE
+            && kind == PINNED
+        {
+            set_current(door, place.id, pool);
+        }
+        code
+    }
 }
+
+/// `CUmemLocation`.
+#[repr(C)]
+struct Location {
+    kind: c_int,
+    id: c_int,
+}
+
+/// `CU_MEM_LOCATION_TYPE_DEVICE`.
+const ON_DEVICE: c_int = 1;
+/// `CU_MEM_ALLOCATION_TYPE_PINNED`: what device pools are made of.
+const PINNED: c_int = 1;
 
 /// Keeps which pool `cuMemAllocAsync` takes from.
 fn set_current(door: &Door, ordinal: Ordinal, pool: Handle) {
@@ -139,6 +167,25 @@ fn set_current(door: &Door, ordinal: Ordinal, pool: Handle) {
             door.passed.set_current_pool(device, pool);
         }
     });
+}
+
+/// How a pool may use memory of other streams: the driver's first three attributes.
+fn reuse_policy(pool: Handle) -> ReusePolicy {
+    let is_on = |attribute: c_int| {
+        let mut value: c_int = 1;
+        // SAFETY: the signature is the driver's; the value of these attributes is an int.
+        let _ = unsafe {
+            original!(cuMemPoolGetAttribute, fn(Handle, c_int, *mut c_int) -> Code)(
+                pool, attribute, &mut value,
+            )
+        };
+        value != 0
+    };
+    ReusePolicy {
+        follow_events: is_on(1),
+        opportunistic: is_on(2),
+        internal_dependencies: is_on(3),
+    }
 }
 
 /// The device whose default pool that is.

@@ -54,6 +54,24 @@ hooks! {
         alloc::taken(door, DriverMemory::External, size, original, || unsafe { given(place) })
     }
 
+    /// An address within memory that is charged already; it is freed by itself.
+    fn cuExternalMemoryGetMappedBuffer(
+        place: *mut DevicePtr,
+        memory: Handle,
+        descriptor: *const c_void,
+    ) |door, original| {
+        let code = original();
+        if code == 0 {
+            let _ = own(|| {
+                let device = door.device().unwrap_or_default();
+                // SAFETY: the call succeeded.
+                let address: DevicePtr = unsafe { given(place) };
+                door.taken(DriverMemory::External, address, Piece { device, size: 0 });
+            });
+        }
+        code
+    }
+
     fn cuDestroyExternalMemory(memory: Handle) |door, original| {
         returned(door, DriverMemory::External, memory, original)
     }

@@ -3,8 +3,7 @@
 
 use std::ffi::c_void;
 
-use crate::abi::{Code, DevicePtr, Handle, Status};
-use crate::event::DriverMemory;
+use crate::abi::{DevicePtr, Handle, Status};
 use crate::ids::StreamId;
 use crate::intercept::passed::Piece;
 

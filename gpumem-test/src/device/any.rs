@@ -1,0 +1,459 @@
+//! A simulated or a real device, behind one set of calls.
+//!
+//! What the program did past us and its door tells ([`AnyDevice::stream_synchronized`] and its
+//! like) is news to a real device's model only: a simulated device did it itself.
+
+use super::cuda::{CudaDevice, DriverError, ShadowDifference};
+use super::sim::{DeviceProfile, ReusePolicy, SimDevice, StreamKind};
+use super::{BackingChange, DeviceMemory, MemoryInfo, Refusal};
+use crate::ids::{Address, Fence, PoolId, StreamId};
+
+/// Where the memory of a session comes from.
+#[derive(Debug)]
+pub enum AnyDevice {
+    /// A simulated device.
+    Sim(Box<SimDevice>),
+    /// A real one.
+    Cuda(Box<CudaDevice>),
+}
+
+/// Runs an expression on either device.
+macro_rules! either {
+    ($any:expr, $device:ident => $run:expr) => {
+        match $any {
+            AnyDevice::Sim($device) => $run,
+            AnyDevice::Cuda($device) => $run,
+        }
+    };
+}
+
+/// Tells a real device's model.
+macro_rules! tell {
+    ($any:expr, $device:ident => $run:expr) => {
+        if let AnyDevice::Cuda($device) = $any {
+            $run;
+        }
+    };
+}
+
+impl AnyDevice {
+    /// The simulated device, if it is one.
+    pub fn as_sim(&self) -> Option<&SimDevice> {
+        match self {
+            Self::Sim(device) => Some(device),
+            Self::Cuda(_) => None,
+        }
+    }
+
+    /// The simulated device, if it is one.
+    pub fn as_sim_mut(&mut self) -> Option<&mut SimDevice> {
+        match self {
+            Self::Sim(device) => Some(device),
+            Self::Cuda(_) => None,
+        }
+    }
+
+    /// The real device, if it is one.
+    pub fn as_cuda(&self) -> Option<&CudaDevice> {
+        match self {
+            Self::Sim(_) => None,
+            Self::Cuda(device) => Some(device),
+        }
+    }
+
+    /// The real device, if it is one.
+    pub fn as_cuda_mut(&mut self) -> Option<&mut CudaDevice> {
+        match self {
+            Self::Sim(_) => None,
+            Self::Cuda(device) => Some(device),
+        }
+    }
+
+    /// The card that the program is shown.
+    pub fn profile(&self) -> &DeviceProfile {
+        either!(self, device => device.profile())
+    }
+
+    /// How tests and reports name it: `sim:h200`, `cuda:0`.
+    pub fn device_name(&self) -> String {
+        match self {
+            Self::Sim(device) => device.profile().device_name(),
+            Self::Cuda(device) => device.device_name(),
+        }
+    }
+
+    /// Caps what can be had, in bytes; see both devices.
+    pub fn set_budget(&mut self, budget: Option<u64>) {
+        either!(self, device => device.set_budget(budget));
+    }
+
+    /// The cap on what can be had, in bytes.
+    pub fn budget(&self) -> Option<u64> {
+        either!(self, device => device.budget())
+    }
+
+    /// Bytes that are in use.
+    pub fn used(&self) -> u64 {
+        either!(self, device => device.used())
+    }
+
+    /// Counts memory that the program takes from a real driver past us. A simulated device counts
+    /// what it gives when it gives it.
+    ///
+    /// # Errors
+    /// [`Refusal::OutOfMemory`] if the budget does not admit it.
+    pub fn charge(&mut self, bytes: u64) -> Result<(), Refusal> {
+        match self {
+            Self::Sim(_) => Ok(()),
+            Self::Cuda(device) => device.charge(bytes),
+        }
+    }
+
+    /// Counts such memory although it is above the budget: the driver gave it already.
+    pub fn charge_past_budget(&mut self, bytes: u64) {
+        tell!(self, device => device.charge_past_budget(bytes));
+    }
+
+    /// Total bytes as the program sees them: the budget, else the card that is shown.
+    pub fn shown_total(&self) -> u64 {
+        self.budget().unwrap_or(self.profile().total)
+    }
+
+    /// Counts such memory as given back.
+    pub fn discharge(&mut self, bytes: u64) {
+        tell!(self, device => device.discharge(bytes));
+    }
+
+    /// Whether the budget admits `bytes` more of such memory.
+    pub fn admits(&mut self, bytes: u64) -> bool {
+        match self {
+            Self::Sim(_) => true,
+            Self::Cuda(device) => device.admits(bytes),
+        }
+    }
+
+    /// The program's address for one that a policy has.
+    #[inline]
+    pub fn to_program(&self, address: Address) -> u64 {
+        match self {
+            Self::Sim(_) => address.0,
+            Self::Cuda(device) => device.to_program(address),
+        }
+    }
+
+    /// The policy's address for one of the program, if something that we gave may be there.
+    #[inline]
+    pub fn from_program(&self, address: u64) -> Option<Address> {
+        match self {
+            Self::Sim(_) => Some(Address(address)),
+            Self::Cuda(device) => device.from_program(address),
+        }
+    }
+
+    /// Where shadow and driver differed; see [`CudaDevice`].
+    pub fn differences(&self) -> &[ShadowDifference] {
+        self.as_cuda().map_or(&[], |device| device.differences())
+    }
+
+    /// The most that a real device had given, if that was above the budget.
+    pub fn budget_exceeded(&self) -> Option<u64> {
+        self.as_cuda().and_then(|device| device.budget_exceeded())
+    }
+
+    /// Takes the first failure of the driver that no call could return.
+    pub fn take_fault(&mut self) -> Option<DriverError> {
+        self.as_cuda_mut().and_then(|device| device.take_fault())
+    }
+
+    /// Makes a stream.
+    ///
+    /// # Errors
+    /// A real driver's.
+    pub fn create_stream(&mut self, kind: StreamKind) -> Result<StreamId, Refusal> {
+        match self {
+            Self::Sim(device) => Ok(device.create_stream(kind)),
+            Self::Cuda(device) => device.create_stream(kind),
+        }
+    }
+
+    /// Destroys a stream once it has finished.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidValue`] if it does not exist; a real driver's.
+    pub fn destroy_stream(&mut self, stream: StreamId) -> Result<(), Refusal> {
+        either!(self, device => device.destroy_stream(stream))
+    }
+
+    /// Waits for a stream.
+    ///
+    /// # Errors
+    /// As for destroying it.
+    pub fn synchronize_stream(&mut self, stream: StreamId) -> Result<(), Refusal> {
+        either!(self, device => device.synchronize_stream(stream))
+    }
+
+    /// Waits for everything.
+    ///
+    /// # Errors
+    /// A real driver's.
+    pub fn synchronize(&mut self) -> Result<(), Refusal> {
+        match self {
+            Self::Sim(device) => {
+                device.synchronize();
+                Ok(())
+            }
+            Self::Cuda(device) => device.synchronize(),
+        }
+    }
+
+    /// Whether everything issued on a stream is finished.
+    ///
+    /// # Errors
+    /// As for destroying it.
+    pub fn query_stream(&self, stream: StreamId) -> Result<bool, Refusal> {
+        either!(self, device => device.query_stream(stream))
+    }
+
+    /// Lets the next work of a stream wait for a fence.
+    ///
+    /// # Errors
+    /// If the fence does not exist; a real driver's.
+    pub fn stream_wait(&mut self, stream: StreamId, fence: Fence) -> Result<(), Refusal> {
+        either!(self, device => device.stream_wait(stream, fence))
+    }
+
+    /// Keeps a stream from finishing what is issued from now on; see both devices.
+    ///
+    /// # Errors
+    /// A real driver's.
+    pub fn hold(&mut self, stream: StreamId) -> Result<(), Refusal> {
+        match self {
+            Self::Sim(device) => {
+                device.hold(stream);
+                Ok(())
+            }
+            Self::Cuda(device) => device.hold(stream),
+        }
+    }
+
+    /// Lets a held stream go on.
+    pub fn release(&mut self, stream: StreamId) {
+        either!(self, device => device.release(stream));
+    }
+
+    /// Copies bytes from the host.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidValue`] if the range is not inside one live allocation, as for all calls
+    /// on bytes; a real driver's.
+    pub fn write(&mut self, address: Address, bytes: &[u8]) -> Result<(), Refusal> {
+        either!(self, device => device.write(address, bytes))
+    }
+
+    /// Copies bytes to the host.
+    ///
+    /// # Errors
+    /// See [`Self::write`].
+    pub fn read(&mut self, address: Address, into: &mut [u8]) -> Result<(), Refusal> {
+        either!(self, device => device.read(address, into))
+    }
+
+    /// Sets every byte of a range.
+    ///
+    /// # Errors
+    /// See [`Self::write`].
+    pub fn fill(&mut self, address: Address, length: u64, byte: u8) -> Result<(), Refusal> {
+        either!(self, device => device.fill(address, length, byte))
+    }
+
+    /// Repeats a pattern of 1, 2 or 4 bytes over a range.
+    ///
+    /// # Errors
+    /// See [`Self::write`]; also if start or length is no multiple of the pattern's length.
+    pub fn fill_pattern(
+        &mut self,
+        address: Address,
+        length: u64,
+        pattern: &[u8],
+    ) -> Result<(), Refusal> {
+        either!(self, device => device.fill_pattern(address, length, pattern))
+    }
+
+    /// Copies bytes inside the device.
+    ///
+    /// # Errors
+    /// See [`Self::write`], for both ranges.
+    pub fn copy(&mut self, from: Address, to: Address, length: u64) -> Result<(), Refusal> {
+        either!(self, device => device.copy(from, to, length))
+    }
+}
+
+/// What the door tells of the program's own calls, after they returned. Handles are the driver's.
+impl AnyDevice {
+    /// A stream was made. `blocking`: it is ordered with the legacy null stream.
+    pub fn stream_created(&mut self, stream: u64, blocking: bool) {
+        tell!(self, device => device.stream_created(stream, blocking));
+    }
+
+    /// A stream was destroyed.
+    pub fn stream_destroyed(&mut self, stream: u64) {
+        tell!(self, device => device.stream_destroyed(stream));
+    }
+
+    /// A stream was waited for.
+    pub fn stream_synchronized(&mut self, stream: u64) {
+        tell!(self, device => device.stream_synchronized(stream));
+    }
+
+    /// Everything was waited for.
+    pub fn context_synchronized(&mut self) {
+        tell!(self, device => device.context_synchronized());
+    }
+
+    /// An event was recorded on a stream.
+    pub fn event_recorded(&mut self, event: u64, stream: u64) {
+        tell!(self, device => device.event_recorded(event, stream));
+    }
+
+    /// An event was destroyed.
+    pub fn event_destroyed(&mut self, event: u64) {
+        tell!(self, device => device.event_destroyed(event));
+    }
+
+    /// A stream was made to wait for an event.
+    pub fn stream_waits(&mut self, stream: u64, event: u64) {
+        tell!(self, device => device.stream_waits(stream, event));
+    }
+
+    /// An event was waited for.
+    pub fn event_synchronized(&mut self, event: u64) {
+        tell!(self, device => device.event_synchronized(event));
+    }
+
+    /// A kernel, copy or set was issued on a stream.
+    pub fn work_issued(&mut self, stream: u64) {
+        tell!(self, device => device.work_issued(stream));
+    }
+
+    /// A host function was launched on a stream.
+    pub fn host_function_launched(&mut self, stream: u64) {
+        tell!(self, device => device.host_function_launched(stream));
+    }
+
+    /// The program made a pool of its own.
+    pub fn pool_created(&mut self, pool: u64) {
+        tell!(self, device => device.pool_created(pool));
+    }
+
+    /// The program took or gave memory of a pool of its own.
+    pub fn pool_changed(&mut self, pool: u64) {
+        tell!(self, device => device.pool_changed(pool));
+    }
+
+    /// The program destroyed a pool of its own.
+    pub fn pool_destroyed(&mut self, pool: u64) {
+        tell!(self, device => device.pool_destroyed(pool));
+    }
+
+    /// The program trimmed a pool.
+    pub fn pool_trimmed(&mut self, pool: u64, keep: u64) {
+        tell!(self, device => device.pool_trimmed(pool, keep));
+    }
+
+    /// The program set a pool's release threshold, in bytes.
+    pub fn pool_threshold_set(&mut self, pool: u64, bytes: u64) {
+        tell!(self, device => device.pool_threshold_set(pool, bytes));
+    }
+
+    /// The program set what a pool may reuse.
+    pub fn pool_reuse_set(&mut self, pool: u64, reuse: ReusePolicy) {
+        tell!(self, device => device.pool_reuse_set(pool, reuse));
+    }
+}
+
+impl DeviceMemory for AnyDevice {
+    #[inline]
+    fn malloc(&mut self, size: u64) -> Result<Address, Refusal> {
+        either!(self, device => device.malloc(size))
+    }
+
+    #[inline]
+    fn free(&mut self, address: Address) -> Result<(), Refusal> {
+        either!(self, device => device.free(address))
+    }
+
+    fn reserve_range(&mut self, size: u64) -> Result<Address, Refusal> {
+        either!(self, device => device.reserve_range(size))
+    }
+
+    fn release_range(&mut self, address: Address, size: u64) {
+        either!(self, device => device.release_range(address, size));
+    }
+
+    fn map(&mut self, address: Address, size: u64, page: u64) -> Result<(), Refusal> {
+        either!(self, device => device.map(address, size, page))
+    }
+
+    fn unmap(&mut self, address: Address, size: u64, page: u64, stream: StreamId) {
+        either!(self, device => device.unmap(address, size, page, stream));
+    }
+
+    fn memory_info(&self) -> MemoryInfo {
+        either!(self, device => device.memory_info())
+    }
+
+    fn free_without_budget(&self) -> u64 {
+        either!(self, device => device.free_without_budget())
+    }
+
+    fn granularity(&self) -> u64 {
+        either!(self, device => device.granularity())
+    }
+
+    #[inline]
+    fn record(&mut self, stream: StreamId) -> Fence {
+        either!(self, device => device.record(stream))
+    }
+
+    #[inline]
+    fn query(&mut self, fence: Fence) -> bool {
+        either!(self, device => device.query(fence))
+    }
+
+    fn wait(&mut self, fence: Fence) {
+        either!(self, device => device.wait(fence));
+    }
+
+    #[inline]
+    fn malloc_async(
+        &mut self,
+        pool: PoolId,
+        size: u64,
+        stream: StreamId,
+    ) -> Result<Address, Refusal> {
+        either!(self, device => device.malloc_async(pool, size, stream))
+    }
+
+    #[inline]
+    fn free_async(&mut self, address: Address, stream: StreamId) -> Result<(), Refusal> {
+        either!(self, device => device.free_async(address, stream))
+    }
+
+    fn trim_pools(&mut self) {
+        either!(self, device => device.trim_pools());
+    }
+
+    fn watch_changes(&mut self, watch: bool) {
+        either!(self, device => device.watch_changes(watch));
+    }
+
+    #[inline]
+    fn next_change(&mut self) -> Option<BackingChange> {
+        either!(self, device => device.next_change())
+    }
+}
+
+const _: () = {
+    const fn assert_send<T: Send>() {}
+    assert_send::<AnyDevice>();
+};
