@@ -1,0 +1,62 @@
+//! The C library's loader as a C program uses it.
+
+use std::ffi::{CStr, CString, c_void};
+
+/// A function's address.
+pub(crate) type Function = *const c_void;
+
+pub(crate) fn open(path: &str, flags: i32) -> *mut c_void {
+    let path = CString::new(path).unwrap();
+    unsafe { libc::dlopen(path.as_ptr(), flags) }
+}
+
+pub(crate) fn opened(path: &str) -> *mut c_void {
+    let handle = open(path, libc::RTLD_NOW);
+    assert!(!handle.is_null(), "{path}: {}", error());
+    handle
+}
+
+pub(crate) fn symbol(handle: *mut c_void, name: &str) -> Function {
+    let name = CString::new(name).unwrap();
+    unsafe { libc::dlsym(handle, name.as_ptr()) }
+}
+
+pub(crate) fn close(handle: *mut c_void) -> i32 {
+    unsafe { libc::dlclose(handle) }
+}
+
+/// What the loader says of the last failure; empty if there was none.
+pub(crate) fn error() -> String {
+    let text = unsafe { libc::dlerror() };
+    if text.is_null() {
+        return String::new();
+    }
+    unsafe { CStr::from_ptr(text) }
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// Whether the executable's own code holds the address: a trampoline, not a library's function.
+pub(crate) fn is_ours(function: Function) -> bool {
+    let mut infos: [libc::Dl_info; 2] = unsafe { std::mem::zeroed() };
+    let known = |address: Function, info: &mut libc::Dl_info| {
+        let found = unsafe { libc::dladdr(address, info) };
+        assert_ne!(found, 0, "{address:?} is in no library");
+        info.dli_fbase
+    };
+    let [first, second] = &mut infos;
+    known(function, first) == known(is_ours as Function, second)
+}
+
+/// Calls a function of the driver or of a test library.
+macro_rules! call {
+    ($function:expr, fn($($kind:ty),*) $(-> $result:ty)?; $($argument:expr),*) => {
+        unsafe {
+            ::std::mem::transmute::<
+                $crate::loader::Function,
+                unsafe extern "C" fn($($kind),*) $(-> $result)?,
+            >($function)($($argument),*)
+        }
+    };
+}
+pub(crate) use call;
