@@ -46,6 +46,9 @@ mod ledger;
 mod policy;
 mod trace;
 
+// Where in unmodified code a call came from.
+mod callsite;
+
 // One policy on one device, recorded; and the two front doors to it.
 mod gpu;
 mod heap;
