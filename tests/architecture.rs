@@ -13,16 +13,20 @@ const VOCABULARY: [&str; 10] = [
 ];
 
 /// A room and the rooms that it may use besides the vocabulary.
-const DIRECTIONS: [(&str, &[&str]); 15] = [
+const DIRECTIONS: [(&str, &[&str]); 16] = [
     ("device", &[]),
     ("ledger", &[]),
+    ("callsite", &["ledger"]),
     ("policy", &["device"]),
     ("trace", &[]),
     ("summary", &["ledger"]),
     ("heap", &["device", "policy", "ledger"]),
     ("sim_driver", &["device"]),
     // What both front doors stand on: the heaps of a test, and who causes what.
-    ("session", &["heap", "device", "policy", "ledger"]),
+    (
+        "session",
+        &["heap", "device", "policy", "ledger", "callsite"],
+    ),
     (
         "intercept",
         &[
@@ -31,6 +35,7 @@ const DIRECTIONS: [(&str, &[&str]); 15] = [
             "device",
             "policy",
             "ledger",
+            "callsite",
             "sim_driver",
         ],
     ),
@@ -50,6 +55,7 @@ const DIRECTIONS: [(&str, &[&str]); 15] = [
         &[
             "device",
             "ledger",
+            "callsite",
             "policy",
             "summary",
             "heap",

@@ -47,6 +47,9 @@ mod ledger;
 mod policy;
 mod trace;
 
+// Where in unmodified code a call came from.
+mod callsite;
+
 // One policy on one device, recorded; a test's heaps; and the front doors to them.
 mod gpu;
 mod heap;

@@ -62,6 +62,7 @@ impl GpuBuilder {
             policy: self.policy.parse()?,
             budget: self.budget.as_deref().map(str::parse).transpose()?,
             ledger: Arc::new(Ledger::in_memory(CAPACITY)?),
+            keeps_call_sites: false,
         })
     }
 }

@@ -49,6 +49,7 @@ fn run_body(case: &Case, scratch: &Scratch) -> Result<End, Error> {
         policy: case.policy.clone(),
         budget: case.budget,
         ledger,
+        keeps_call_sites: true,
     })?;
     protocol::write(&scratch.session(), &session.facts())?;
     let gpu = Gpu::of(Arc::clone(&session));

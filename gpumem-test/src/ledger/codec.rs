@@ -11,7 +11,9 @@
 //! Word 0 of a slot is kind, sub-kind, device and thread (8, 8, 16, 32 bits); word 1 the site and
 //! an extra number (32, 32 bits); words 2 to 7 are the kind's own. A slot whose word 0 is 0 was
 //! claimed and not written (the process died in between) and is passed over. A text is a slot with
-//! its id and length, and slots with its bytes.
+//! its id and length, and slots with its bytes. Frames of a call site are a slot with their id and
+//! number, whose words 2 to 7 are the first six, and slots with the others: module and offset (20,
+//! 44 bits).
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,6 +56,12 @@ const DOOR_VIOLATION: u8 = 22;
 const DEVICE_SAMPLE: u8 = 23;
 const SHADOW_DIFFERS: u8 = 24;
 const BUDGET_EXCEEDED: u8 = 25;
+const FRAMES: u8 = 26;
+
+/// Frames in the first slot of a call site.
+const FIRST_FRAMES: usize = SLOT_WORDS - 2;
+/// Bits of a frame's offset in its module.
+const OFFSET_BITS: u32 = 44;
 
 const SEGMENT_KINDS: [SegmentKind; 4] = [
     SegmentKind::Small,
@@ -287,6 +295,26 @@ pub(super) fn write_text(cells: &[AtomicU64], id: TextId, text: &str) {
     cells[0].store(u64::from(TEXT), Ordering::Release);
 }
 
+/// The slots that `count` frames take.
+pub(super) fn slots_of_frames(count: usize) -> u64 {
+    1 + count.saturating_sub(FIRST_FRAMES).div_ceil(SLOT_WORDS) as u64
+}
+
+/// Writes what [`slots_of_frames`] made room for. A frame that does not fit in 64 bits is unknown.
+pub(super) fn write_frames(cells: &[AtomicU64], id: TextId, frames: &[(TextId, u64)]) {
+    for (cell, (module, offset)) in cells[2..].iter().zip(frames) {
+        let fits = u64::from(module.0) >> (64 - OFFSET_BITS) == 0 && offset >> OFFSET_BITS == 0;
+        let word = match fits {
+            true => u64::from(module.0) << OFFSET_BITS | offset,
+            false => 0,
+        };
+        cell.store(word, Ordering::Relaxed);
+    }
+    cells[1].store(u64::from(id.0) << 32, Ordering::Relaxed);
+    let head = u64::from(FRAMES) | (frames.len() as u64) << 8;
+    cells[0].store(head, Ordering::Release);
+}
+
 pub(super) fn decode(words: &[AtomicU64], slots: u64) -> Recording {
     let claimed = words[NEXT].load(Ordering::Acquire).min(slots) as usize;
     let mut recording = Recording::empty(words[LOST].load(Ordering::Relaxed));
@@ -314,6 +342,22 @@ pub(super) fn decode(words: &[AtomicU64], slots: u64) -> Recording {
             // and room for all below it could be more than there is.
             if id.0 as usize <= claimed {
                 recording.put_text(id, &bytes);
+            }
+            index += taken;
+        } else if slot[0] as u8 == FRAMES {
+            let count = (slot[0] >> 8) as u8 as usize;
+            let taken = slots_of_frames(count) as usize - 1;
+            if index + taken > claimed {
+                break;
+            }
+            let id = TextId((slot[1] >> 32) as u32);
+            if id.0 as usize <= claimed {
+                let frames = words[start + 2..start + 2 + count].iter().map(|word| {
+                    let word = word.load(Ordering::Relaxed);
+                    let module = TextId((word >> OFFSET_BITS) as u32);
+                    (module, word & ((1 << OFFSET_BITS) - 1))
+                });
+                recording.put_frames(id, frames.collect());
             }
             index += taken;
         } else if let Some(event) = decode_event(slot) {

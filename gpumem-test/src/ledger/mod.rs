@@ -16,8 +16,8 @@ mod tests;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
 use crate::event::Event;
@@ -35,6 +35,10 @@ pub(crate) const DEFAULT_CAPACITY: u64 = 1 << 22;
 /// Slots that are made present together: 64 KiB.
 const STRETCH: u64 = 1 << 10;
 
+/// The most return addresses that are kept of a call site. A test's line is rarely further from
+/// the driver: in a debug build a closure takes several.
+pub(crate) const MAX_FRAMES: usize = 22;
+
 /// Where in a ledger an event is.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot(usize);
@@ -43,7 +47,22 @@ pub struct Slot(usize);
 pub struct Ledger {
     mapping: Mapping,
     slots: u64,
-    texts: Mutex<HashMap<String, TextId>>,
+    texts: Mutex<Texts>,
+}
+
+/// The texts that are written.
+#[derive(Default)]
+struct Texts {
+    by_text: HashMap<String, TextId>,
+    /// The last id given out, to a text or to frames.
+    last: u32,
+}
+
+impl Texts {
+    fn next(&mut self) -> TextId {
+        self.last = self.last.saturating_add(1);
+        TextId(self.last)
+    }
 }
 
 impl Ledger {
@@ -112,20 +131,32 @@ impl Ledger {
 
     /// The id of a text, which is written to the ledger when first seen.
     pub fn intern(&self, text: &str) -> TextId {
-        let mut texts = self
-            .texts
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(id) = texts.get(text) {
+        let mut texts = self.texts();
+        if let Some(id) = texts.by_text.get(text) {
             return *id;
         }
-        let id = TextId(u32::try_from(texts.len() + 1).unwrap_or(u32::MAX));
+        let id = texts.next();
         let slots = 1 + text.len().div_ceil(SLOT_WORDS * 8) as u64;
         if let Some((_, cells)) = self.claim(slots) {
             codec::write_text(cells, id, text);
         }
-        texts.insert(text.to_owned(), id);
+        texts.by_text.insert(text.to_owned(), id);
         id
+    }
+
+    /// A new id for the call site with these frames, innermost first: a module's text and an
+    /// offset in it. Frames beyond [`MAX_FRAMES`] are left out.
+    pub(crate) fn intern_frames(&self, frames: &[(TextId, u64)]) -> TextId {
+        let frames = &frames[..frames.len().min(MAX_FRAMES)];
+        let id = self.texts().next();
+        if let Some((_, cells)) = self.claim(codec::slots_of_frames(frames.len())) {
+            codec::write_frames(cells, id, frames);
+        }
+        id
+    }
+
+    fn texts(&self) -> MutexGuard<'_, Texts> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Everything recorded so far.

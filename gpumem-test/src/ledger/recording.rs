@@ -1,5 +1,7 @@
 //! A ledger read back.
 
+use std::collections::{BTreeMap, HashMap};
+
 use crate::event::Event;
 use crate::ids::TextId;
 
@@ -11,6 +13,8 @@ pub struct Recording {
     /// Events that did not fit; figures of a recording that lost some are too low.
     pub lost: u64,
     texts: Vec<String>,
+    /// Frames of call sites, innermost first: a module's text and an offset in it.
+    frames: BTreeMap<TextId, Vec<(TextId, u64)>>,
 }
 
 impl Recording {
@@ -19,15 +23,57 @@ impl Recording {
             events: Vec::new(),
             lost,
             texts: vec![String::new()],
+            frames: BTreeMap::new(),
         }
     }
 
     pub(super) fn put_text(&mut self, id: TextId, bytes: &[u8]) {
+        self.set_text(id, String::from_utf8_lossy(bytes).into_owned());
+    }
+
+    fn set_text(&mut self, id: TextId, text: String) {
         let index = id.0 as usize;
         if self.texts.len() <= index {
             self.texts.resize(index + 1, String::new());
         }
-        self.texts[index] = String::from_utf8_lossy(bytes).into_owned();
+        self.texts[index] = text;
+    }
+
+    pub(super) fn put_frames(&mut self, id: TextId, frames: Vec<(TextId, u64)>) {
+        self.frames.insert(id, frames);
+    }
+
+    /// The call sites that are known by their frames.
+    pub(crate) fn framed(&self) -> impl Iterator<Item = TextId> {
+        self.frames.keys().copied()
+    }
+
+    /// The frames of a call site, innermost first: a module's text and an offset in it. Empty for
+    /// any other text.
+    pub(crate) fn frames(&self, id: TextId) -> &[(TextId, u64)] {
+        self.frames.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// Gives call sites their names. Events of sites with one name are then of one site.
+    pub(crate) fn name_sites(&mut self, names: Vec<(TextId, String)>) {
+        let mut by_name: HashMap<String, TextId> = HashMap::new();
+        for (index, text) in self.texts.iter().enumerate().skip(1) {
+            let id = TextId(index as u32);
+            if !self.frames.contains_key(&id) {
+                by_name.entry(text.clone()).or_insert(id);
+            }
+        }
+        let mut site_of: HashMap<TextId, TextId> = HashMap::new();
+        for (id, name) in names {
+            let first = *by_name.entry(name.clone()).or_insert(id);
+            site_of.insert(id, first);
+            self.set_text(id, name);
+        }
+        for event in &mut self.events {
+            if let Some(site) = site_of.get(&event.site) {
+                event.site = *site;
+            }
+        }
     }
 
     /// A recording of events and texts made elsewhere; `texts[0]` is the unknown text.
@@ -36,6 +82,7 @@ impl Recording {
             events,
             lost: 0,
             texts,
+            frames: BTreeMap::new(),
         }
     }
 

@@ -246,3 +246,44 @@ fn a_free_that_completes_at_once_takes_one_slot_and_reads_as_two_events() {
             .all(|event| (event.device, event.thread, event.site) == who)
     );
 }
+
+#[test]
+fn frames_of_any_number_are_kept_and_the_innermost_come_first() {
+    let ledger = Ledger::in_memory(64).unwrap();
+    let module = ledger.intern("libx.so");
+    let frames = |count: u64| -> Vec<_> { (0..count).map(|n| (module, n << 30 | 5)).collect() };
+    let counts = [1, 6, 7, 14, 15, 21, 22, 23];
+    let ids = counts.map(|count| ledger.intern_frames(&frames(count)));
+    let name = ledger.intern("after");
+    ledger.append(event(EventKind::ThreadEnd));
+    let recording = ledger.read();
+    for (count, id) in counts.into_iter().zip(ids) {
+        let kept = frames(count.min(super::MAX_FRAMES as u64));
+        assert_eq!(recording.frames(id), kept, "{count}");
+    }
+    assert_eq!(recording.framed().collect::<Vec<_>>(), ids);
+    assert_eq!(recording.text(name), "after");
+    assert_eq!(recording.events.len(), 1);
+}
+
+#[test]
+fn sites_of_one_name_become_one_site() {
+    let ledger = Ledger::in_memory(64).unwrap();
+    let module = ledger.intern("libx.so");
+    let known = ledger.intern("src/a.rs:1");
+    let sites = [1, 2, 3].map(|offset| ledger.intern_frames(&[(module, offset)]));
+    for site in sites {
+        let kind = EventKind::ThreadEnd;
+        ledger.append(Event {
+            site,
+            ..event(kind)
+        });
+    }
+    let mut recording = ledger.read();
+    let names = ["src/a.rs:1", "src/b.rs:2", "src/b.rs:2"];
+    let named = sites.into_iter().zip(names.map(str::to_owned)).collect();
+    recording.name_sites(named);
+    let read: Vec<_> = recording.events.iter().map(|event| event.site).collect();
+    assert_eq!(read, [known, sites[1], sites[1]]);
+    assert_eq!(recording.text(sites[1]), "src/b.rs:2");
+}

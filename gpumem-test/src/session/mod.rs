@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::Bytes;
+use crate::callsite::CallSites;
 use crate::config::{Budget, DeviceSpec, PolicySpec};
 use crate::device::any::AnyDevice;
 use crate::device::sim::{DeviceProfile, SimDevice};
@@ -39,6 +40,8 @@ pub(crate) struct SessionConfig {
     pub(crate) policy: PolicySpec,
     pub(crate) budget: Option<Budget>,
     pub(crate) ledger: Arc<Ledger>,
+    /// Whether the places of driver calls are kept.
+    pub(crate) keeps_call_sites: bool,
 }
 
 /// What a session turned out to be, for reports. Sizes are bytes.
@@ -61,6 +64,7 @@ pub(crate) struct Session {
     heaps: Vec<Mutex<Heap<SessionDevice>>>,
     ledger: Arc<Ledger>,
     sites: Sites,
+    call_sites: CallSites,
     checkpoints: Mutex<HashMap<String, u32>>,
     /// Blocks that the program holds by their bare address.
     held: Held,
@@ -114,6 +118,7 @@ impl Session {
             heaps: vec![Mutex::new(heap)],
             ledger: config.ledger,
             sites: Sites::default(),
+            call_sites: CallSites::new(config.keeps_call_sites),
             checkpoints: Mutex::default(),
             held: Held::default(),
             threads: threads::Roll::default(),
@@ -245,8 +250,12 @@ impl Session {
     }
 
     /// Who makes the driver call that is being served.
+    #[inline]
     pub(crate) fn cause_of_call(self: &Arc<Self>) -> Cause {
-        self.cause_unknown()
+        Cause {
+            site: self.call_sites.capture(&self.ledger),
+            thread: threads::index(self),
+        }
     }
 
     /// The same where no place is known.

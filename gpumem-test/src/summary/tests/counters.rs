@@ -61,6 +61,7 @@ fn device_used_is_what_the_simulated_device_says() {
             policy: policy.parse().unwrap(),
             budget: None,
             ledger: Arc::clone(&ledger),
+            keeps_call_sites: false,
         })
         .unwrap();
         let gpu = Gpu::of(Arc::clone(&session));
