@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::gpu::Gpu;
+use crate::intercept::{self, Availability};
 use crate::ledger::Ledger;
 use crate::session::{Session, SessionConfig};
 
@@ -52,6 +53,10 @@ fn run_body(case: &Case, scratch: &Scratch) -> Result<End, Error> {
         keeps_call_sites: true,
     })?;
     protocol::write(&scratch.session(), &session.facts())?;
+    // Where there is no door, the handle is all that is seen; the supervisor says so.
+    if !matches!(intercept::availability(), Availability::Unsupported { .. }) {
+        intercept::serve(&session)?;
+    }
     let gpu = Gpu::of(Arc::clone(&session));
     let runs = match case.entry.options.max_leak {
         MaxLeak::Steady => 2,
@@ -68,6 +73,7 @@ fn run_body(case: &Case, scratch: &Scratch) -> Result<End, Error> {
         }
     }
     session.close();
+    intercept::close();
     Ok(end)
 }
 

@@ -1,8 +1,10 @@
 //! The door's twin where there is none.
 
 use std::ffi::CStr;
+use std::sync::Arc;
 
 use crate::error::Error;
+use crate::session::Session;
 use crate::sim_driver::Function;
 
 use super::{Availability, Backend, FindHook};
@@ -35,3 +37,14 @@ pub(crate) fn open(_backend: Backend, _hooks: FindHook) -> Result<(), Error> {
 pub(crate) fn function(_name: &CStr) -> Function {
     std::ptr::null()
 }
+
+/// There is nothing to open.
+///
+/// # Errors
+/// Always, with the reason.
+pub(crate) fn serve(_session: &Arc<Session>) -> Result<(), Error> {
+    availability().require()
+}
+
+/// There is nothing to close.
+pub(crate) fn close() {}

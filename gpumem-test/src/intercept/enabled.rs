@@ -6,6 +6,7 @@ use std::hint::black_box;
 use crate::error::Error;
 use crate::sim_driver::Function;
 
+pub(crate) use super::serve::{close, serve};
 use super::table::Symbol;
 use super::{Availability, Backend, FindHook, linker, real, self_check, slots};
 

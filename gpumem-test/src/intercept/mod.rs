@@ -71,7 +71,7 @@ pub mod probe;
 use crate::error::Error;
 use crate::sim_driver::Function;
 
-pub(crate) use entry::{availability, function, link, open};
+pub(crate) use entry::{availability, close, function, link, open, serve};
 
 /// Whose functions stand behind the hooks of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

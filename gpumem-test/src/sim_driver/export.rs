@@ -10,11 +10,7 @@ pub(super) type Answer = Result<(), Status>;
 
 impl From<Refusal> for Status {
     fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::OutOfMemory => Self::OUT_OF_MEMORY,
-            Refusal::InvalidValue => Self::INVALID_VALUE,
-            Refusal::NotSupported => Self::NOT_SUPPORTED,
-        }
+        Self(refusal.code() as Code)
     }
 }
 

@@ -167,11 +167,6 @@ pub(crate) fn stream_id(handle: Handle) -> Option<(usize, StreamId)> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Library(pub(crate) u8);
 
-/// The driver's function of this name; none for one that the simulated driver lacks.
-pub(crate) fn function(_name: &str) -> Option<Function> {
-    None
-}
-
 /// The library with this base name.
 pub(crate) fn library(_base_name: &[u8]) -> Option<Library> {
     None
@@ -180,15 +175,4 @@ pub(crate) fn library(_base_name: &[u8]) -> Option<Library> {
 /// A library's function of this name.
 pub(crate) fn library_function(_library: Library, _name: &str) -> Option<Function> {
     None
-}
-
-/// Notes that a program called or looked up something that is not simulated.
-pub(crate) fn note_unsupported(_name: &str) {}
-
-// TEMP
-pub(crate) fn stream_id(_handle: u64) -> Option<(usize, crate::ids::StreamId)> {
-    None
-}
-pub(crate) fn unsupported() -> Vec<String> {
-    Vec::new()
 }

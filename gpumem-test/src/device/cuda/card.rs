@@ -90,6 +90,7 @@ impl<R: RawDriver> Card<R> {
             name: format!("cuda:{}", facts.ordinal),
             marketing_name: facts.name.clone(),
             total: memory.total,
+            device_total: memory.total,
             context_overhead: memory.total - memory.free,
             unusable_tail: UNUSABLE_TAIL,
             granularity: facts.granularity,
