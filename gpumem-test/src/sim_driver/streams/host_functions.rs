@@ -74,10 +74,11 @@ impl HostFunctions {
             queue.running.is_some_and(&matters)
                 || queue.waiting.iter().any(|job| matters(job.place))
         };
-        let _ = self
-            .changed
-            .wait_while(self.queue(), has_some)
-            .unwrap_or_else(PoisonError::into_inner);
+        drop(
+            self.changed
+                .wait_while(self.queue(), has_some)
+                .unwrap_or_else(PoisonError::into_inner),
+        );
     }
 
     /// Waits until one more has run; not at all if there is none.
@@ -85,12 +86,13 @@ impl HostFunctions {
         let queue = self.queue();
         let finished = queue.finished;
         let any = queue.added > finished;
-        let _ = self
-            .changed
-            .wait_while(queue, |queue| {
-                queue.finished == finished && queue.added > finished
-            })
-            .unwrap_or_else(PoisonError::into_inner);
+        drop(
+            self.changed
+                .wait_while(queue, |queue| {
+                    queue.finished == finished && queue.added > finished
+                })
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         any
     }
 
