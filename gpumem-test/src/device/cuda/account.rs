@@ -70,8 +70,8 @@ impl Account {
 
     /// Whether `bytes` more stay inside the budget.
     pub(super) fn admits(&self, model: u64, bytes: u64) -> bool {
-        self.budget
-            .is_none_or(|budget| bytes <= budget.saturating_sub(self.used(model)))
+        let used = u128::from(self.used(model)) + u128::from(bytes);
+        self.budget.is_none_or(|budget| used <= u128::from(budget))
     }
 
     pub(super) fn charge(&mut self, bytes: u64) {

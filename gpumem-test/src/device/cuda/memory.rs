@@ -39,11 +39,21 @@ impl<R: RawDriver> Card<R> {
         let pooled = self.pooled();
         let taken = self.model.malloc(size);
         let pressed = self.pooled() < pooled || taken == Err(Refusal::OutOfMemory);
-        if pressed && self.relieve() && taken.is_err() {
-            // Explicit pools gave something, which the model did not know of.
-            return self.model.malloc(size);
+        if !pressed {
+            return taken;
         }
-        taken
+        let relieved = self.relieve();
+        self.read_pool("cuMemAlloc");
+        match taken {
+            // Pools of the program gave something, which the model did not know of.
+            Err(Refusal::OutOfMemory) if relieved => self.model.malloc(size),
+            // The driver did not let go what the model did.
+            Ok(address) if !self.account.admits(self.model.used(), 0) => {
+                self.model.free(address)?;
+                Err(Refusal::OutOfMemory)
+            }
+            taken => taken,
+        }
     }
 
     /// Backs a range of the card with pages; none of them if that fails.

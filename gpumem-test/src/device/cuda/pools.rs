@@ -129,6 +129,12 @@ impl<R: RawDriver> Card<R> {
     /// Reads what the driver's default pool holds and takes it for the truth: the model releases
     /// what the driver has released, and chunks that only the driver has are counted and shown.
     pub(super) fn compare_pool(&mut self, call: &'static str) {
+        self.read_pool(call);
+        self.account.judge(self.model.used());
+    }
+
+    /// The same before a request is granted, which the budget may still refuse.
+    pub(super) fn read_pool(&mut self, call: &'static str) {
         self.steps += 1;
         let asked = (self.raw.enter())
             .and_then(|_scope| self.raw.pool_reserved(self.raw.facts().default_pool));
@@ -148,7 +154,6 @@ impl<R: RawDriver> Card<R> {
             self.model.set_budget(self.account.model_budget());
             self.show_phantoms();
         }
-        self.account.judge(self.model.used());
     }
 
     /// Tells who watches of the chunks that only the driver has.

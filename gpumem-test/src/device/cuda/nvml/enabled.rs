@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 
 use nvml_wrapper::enums::device::UsedGpuMemory;
 
-use super::{CardUse, name_of, own_figure};
+use super::CardUse;
+use super::identity::{name_of, own_figure};
 use crate::error::Error;
 
 /// The library's names: the driver's installer makes the first, a development package the second.
