@@ -102,7 +102,7 @@ pub use policy::{
 pub use replay::{Replay, ReplayOom, ReplayOutcome};
 pub use summary::{
     Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Leak, Level, Moment, Others,
-    Setting, Summary, Timeline, Window,
+    PassedMemory, Setting, ShadowDifference, Summary, Timeline, Window,
 };
 pub use trace::{
     Action, Annotation, Frame, FramesId, HeldBlock, RecordedSettings, SiteId, SnapshotBlock,

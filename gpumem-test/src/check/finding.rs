@@ -50,6 +50,12 @@ pub(crate) enum Bound {
     LostEvents,
     /// The code used the handle wrongly where no error could be returned.
     Misuse,
+    /// See [`super::Bounds::max_process_memory`].
+    MaxProcessMemory,
+    /// Something happened that the door cannot vouch for.
+    Door,
+    /// The simulated driver lacks what was asked of it, and that fails the test.
+    NotSimulated,
 }
 
 /// A quantity with its unit.
@@ -61,6 +67,8 @@ pub(crate) enum Amount {
     Share(f64),
     /// How many.
     Count(u64),
+    /// Bytes that nobody could read.
+    UnknownBytes,
 }
 
 /// A place in the summary of a device.

@@ -28,6 +28,14 @@ pub(crate) fn judge(summary: &Summary, bounds: &Bounds) -> Vec<Finding> {
         let count = summary.misuse.len() as u64;
         findings.push(Finding::of_test(Bound::Misuse, None, count));
     }
+    if !summary.violations.is_empty() {
+        let count = summary.violations.len() as u64;
+        findings.push(Finding::of_test(Bound::Door, None, count));
+    }
+    if bounds.unsupported_fails && !summary.not_simulated.is_empty() {
+        let count = summary.not_simulated.len() as u64;
+        findings.push(Finding::of_test(Bound::NotSimulated, None, count));
+    }
     findings
 }
 
@@ -44,7 +52,13 @@ impl Judge<'_> {
         let (bounds, device) = (self.bounds, self.device);
         let (allocated, reserved) = (device.allocated.peak, device.reserved.peak);
         let peak = &device.at_reserved_peak;
-        self.bytes(Bound::Budget, budget, reserved, Place::ReservedPeak);
+        let budgeted = device.budgeted.peak.max(reserved);
+        // Charged memory alone may get above it, with nothing reserved to look at.
+        let place = match peak.event {
+            0 => Place::Test,
+            _ => Place::ReservedPeak,
+        };
+        self.bytes(Bound::Budget, budget, budgeted, place);
         self.bytes(
             Bound::MaxAllocated,
             bounds.max_allocated.map(Bytes::new),
@@ -84,6 +98,7 @@ impl Judge<'_> {
             bounds.max_device_allocations,
             device.counts.device_allocations,
         );
+        self.process(bounds.max_process_memory);
         let ooms = device.counts.out_of_memories;
         if ooms > 0 && !bounds.allow_oom && !bounds.should_oom {
             self.find(
@@ -92,6 +107,20 @@ impl Judge<'_> {
                 Amount::Count(ooms),
                 Place::OutOfMemory(0),
             );
+        }
+    }
+
+    /// A figure that nobody could read is found too: it would pass for one within its bound.
+    fn process(&mut self, limit: Option<u64>) {
+        let (bound, place) = (Bound::MaxProcessMemory, Place::Test);
+        let limit = limit.map(Bytes::new);
+        match (limit, self.device.process) {
+            (_, Some(process)) => self.bytes(bound, limit, process.peak, place),
+            (Some(limit), None) => {
+                let limit = Some(Amount::Bytes(limit));
+                self.find(bound, limit, Amount::UnknownBytes, place);
+            }
+            (None, None) => {}
         }
     }
 

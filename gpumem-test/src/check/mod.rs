@@ -36,6 +36,10 @@ pub(crate) struct Bounds {
     pub(crate) max_allocations: Option<u64>,
     /// Most takings of memory from the device.
     pub(crate) max_device_allocations: Option<u64>,
+    /// Highest peak of the whole process's bytes on the device, as NVML counts them.
+    pub(crate) max_process_memory: Option<u64>,
+    /// What the simulated driver lacks fails the test, instead of being listed.
+    pub(crate) unsupported_fails: bool,
     /// At least one out-of-memory must reach the code.
     pub(crate) should_oom: bool,
     /// An out-of-memory that reaches the code does not fail the test.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Amount, Bound, Bounds, Ended, Finding, Place, is_accepted, judge};
 use crate::bytes::Bytes;
-use crate::event::{OomClass, SegmentKind};
+use crate::event::{DriverMemory, OomClass, SegmentKind};
 use crate::summary::Summary;
 use crate::summary::testing::{MIB, Script};
 
@@ -222,4 +222,53 @@ fn a_test_passes_when_nothing_is_broken_and_its_body_ended_as_it_may() {
         assert_eq!(is_accepted(&ended, &should, &[]), wanting, "{ended:?}");
         assert!(!is_accepted(&ended, &should, std::slice::from_ref(&broken)));
     }
+}
+
+#[test]
+fn a_process_whose_memory_nobody_can_read_is_found_and_not_passed() {
+    let bounds = Bounds {
+        max_process_memory: Some(400 * MIB),
+        ..lenient()
+    };
+    let findings = judge(&script().summary(), &bounds);
+    assert_eq!(findings[0].bound, Bound::MaxProcessMemory);
+    assert_eq!(findings[0].actual, Amount::UnknownBytes);
+    assert_eq!(broken(&script().summary(), &lenient()), []);
+    for (process, found) in [(400, &[][..]), (401, &[Bound::MaxProcessMemory][..])] {
+        let mut script = script();
+        script
+            .run_begin(1)
+            .sample(0, Some(process * MIB))
+            .run_end(1);
+        assert_eq!(broken(&script.summary(), &bounds), found, "{process} MiB");
+    }
+}
+
+#[test]
+fn charged_memory_counts_against_the_budget() {
+    let mut script = script();
+    script
+        .run_begin(1)
+        .take(DriverMemory::Managed, 1, 3 * MIB)
+        .take(DriverMemory::PinnedHost, 2, 90 * MIB)
+        .give_back(DriverMemory::Managed, 1, 3 * MIB)
+        .run_end(1);
+    script.about().budget = Some(23 * MIB);
+    assert_eq!(broken(&script.summary(), &lenient()), []);
+    script.about().budget = Some(23 * MIB - 1);
+    assert_eq!(broken(&script.summary(), &lenient()), [Bound::Budget]);
+}
+
+#[test]
+fn a_violation_fails_and_a_function_that_is_not_simulated_only_where_it_should() {
+    let mut script = script();
+    script.not_simulated("cuTexRefCreate");
+    assert_eq!(broken(&script.summary(), &lenient()), []);
+    let strict = Bounds {
+        unsupported_fails: true,
+        ..lenient()
+    };
+    assert_eq!(broken(&script.summary(), &strict), [Bound::NotSimulated]);
+    script.violation("a hook panicked");
+    assert_eq!(broken(&script.summary(), &lenient()), [Bound::Door]);
 }

@@ -59,6 +59,8 @@ pub struct Options {
     pub max_allocations: Option<u64>,
     /// Highest count of driver allocations.
     pub max_device_allocations: Option<u64>,
+    /// Highest peak of the process's bytes on the device.
+    pub max_process_memory: Option<u64>,
     /// At least one out-of-memory must reach the code.
     pub should_oom: bool,
     /// An out-of-memory that reaches the code does not fail the test.
@@ -87,6 +89,7 @@ impl Options {
         max_leak: MaxLeak::Bytes(0),
         max_allocations: None,
         max_device_allocations: None,
+        max_process_memory: None,
         should_oom: false,
         allow_oom: false,
         snapshot: None,
@@ -112,6 +115,9 @@ impl From<&Options> for Bounds {
             steady,
             max_allocations: options.max_allocations,
             max_device_allocations: options.max_device_allocations,
+            max_process_memory: options.max_process_memory,
+            // The environment's to say.
+            unsupported_fails: false,
             should_oom: options.should_oom,
             allow_oom: options.allow_oom,
         }

@@ -128,7 +128,7 @@ fn end(ended: &Ended) -> End<'_> {
 
 fn unit(amount: Amount) -> &'static str {
     match amount {
-        Amount::Bytes(_) => "bytes",
+        Amount::Bytes(_) | Amount::UnknownBytes => "bytes",
         Amount::Share(_) => "share",
         Amount::Count(_) => "count",
     }
@@ -139,6 +139,7 @@ fn number(amount: Amount) -> Option<serde_json::Number> {
         Amount::Bytes(bytes) => Some(bytes.get().into()),
         Amount::Share(share) => serde_json::Number::from_f64(share),
         Amount::Count(count) => Some(count.into()),
+        Amount::UnknownBytes => None,
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) fn failure(judged: &Judged<'_>, output: &str, next: &Next<'_>) -> Str
         report.moments_of_interest();
     }
     report.setup();
+    report.beside();
     report.output(output);
     report.next(next);
     report.text
@@ -77,6 +78,16 @@ impl<'a> Report<'a> {
             (Bound::Misuse, _) => {
                 for message in &summary.misuse {
                     self.line(2, message);
+                }
+            }
+            (Bound::Door, _) => {
+                for message in &summary.violations {
+                    self.line(2, message);
+                }
+            }
+            (Bound::NotSimulated, _) => {
+                if let Some(names) = messages::not_simulated(summary) {
+                    self.line(2, &names);
                 }
             }
             (_, Place::End) => {
@@ -169,6 +180,26 @@ impl<'a> Report<'a> {
             if !device.timing.is_empty() {
                 self.line(2, &messages::timing(&device.timing));
             }
+        }
+    }
+
+    /// What happened beside the heap, where something did.
+    fn beside(&mut self) {
+        let summary = self.judged.summary;
+        for device in &summary.devices {
+            for line in messages::passed(device) {
+                self.line(2, &line);
+            }
+            for line in messages::beside(device) {
+                self.line(2, &line);
+            }
+        }
+        let is_found = |finding: &Finding| finding.bound == Bound::NotSimulated;
+        if let Some(names) = messages::not_simulated(summary)
+            && !self.judged.findings.iter().any(is_found)
+        {
+            self.line(2, &names);
+            self.line(2, messages::ON_A_GPU);
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Judged, Next, failure, messages};
 use crate::bytes::Bytes;
 use crate::check::{Bound, Bounds, Compared, Ended, judge};
-use crate::event::{OomClass, SegmentKind};
+use crate::event::{DriverMemory, EventKind, OomClass, SegmentKind};
 use crate::summary::testing::{MIB, Script};
 
 /// A training step: 1.5 GiB at its peak, in holes, with a leak and a failed request.
@@ -423,4 +423,51 @@ fn every_bound_is_called_as_in_the_attribute() {
         let name = serde_json::to_value(bound).unwrap();
         assert_eq!(name, messages::option(bound));
     }
+}
+
+#[test]
+fn what_happened_beside_the_heap_is_told() {
+    let mut script = Script::new("driver");
+    script.about().budget = Some(8 * MIB);
+    script
+        .sample(600 * MIB, None)
+        .run_begin(0)
+        .at("src/table.rs:12")
+        .take(DriverMemory::Managed, 1, 6 * MIB)
+        .take(DriverMemory::MipmappedArray, 2, 4 * MIB)
+        .give_back(DriverMemory::MipmappedArray, 2, 4 * MIB)
+        .take(DriverMemory::PinnedHost, 3, MIB)
+        .sample(1200 * MIB, None)
+        .not_simulated("cuTexRefCreate")
+        .not_simulated("cuCoredumpGetAttribute")
+        .event(EventKind::Launches { count: 1 })
+        .event(EventKind::ShadowDiffers {
+            model: 4 * MIB,
+            driver: 6 * MIB,
+        })
+        .event(EventKind::UnknownFree {
+            address: crate::ids::Address(9),
+        })
+        .violation("a hook panicked: index out of bounds; please report this")
+        .run_end(0);
+    let bounds = Bounds {
+        max_process_memory: Some(MIB),
+        ..Bounds::default()
+    };
+    insta::assert_snapshot!(report(&script, &bounds, &Ended::Returned, ""));
+}
+
+#[test]
+fn what_is_not_simulated_is_told_once_where_it_fails_the_test() {
+    let mut script = Script::new("driver");
+    script.run_begin(0);
+    for function in 0..11 {
+        script.not_simulated(&format!("cuFunction{function:02}"));
+    }
+    script.run_end(0);
+    let bounds = Bounds {
+        unsupported_fails: true,
+        ..Bounds::default()
+    };
+    insta::assert_snapshot!(report(&script, &bounds, &Ended::Returned, ""));
 }

@@ -1,7 +1,7 @@
 //! The text under review.
 
 use super::{Comparison, text};
-use crate::event::{OomClass, SegmentKind};
+use crate::event::{DriverMemory, EventKind, OomClass, SegmentKind};
 use crate::summary::testing::{MIB, Script};
 
 /// A program on caching whose blocks have `size` bytes, with all that a text can tell.
@@ -79,6 +79,35 @@ fn a_test_that_did_not_return_has_no_known_leak() {
         text.contains("leaked                          unknown"),
         "{text}"
     );
+}
+
+/// What libraries launch and take, and what a device has used, differ between devices.
+#[test]
+fn passed_memory_is_in_the_text_and_what_depends_on_the_device_is_not() {
+    let mut bare = program(4 * MIB, 0, 1);
+    bare.run_begin(1).run_end(1);
+    let mut script = program(4 * MIB, 0, 1);
+    script
+        .run_begin(1)
+        .sample(MIB, Some(7))
+        .sample(9 * MIB, Some(7))
+        .not_simulated("cuTexRefCreate")
+        .event(EventKind::Launches { count: 7 })
+        .event(EventKind::ShadowDiffers {
+            model: 1,
+            driver: 2,
+        })
+        .run_end(1);
+    assert_eq!(text(&script.summary()), text(&bare.summary()));
+    let mut passing = program(4 * MIB, 0, 1);
+    passing
+        .run_begin(1)
+        .take(DriverMemory::Array, 1, MIB)
+        .take(DriverMemory::Managed, 2, 3 * MIB)
+        .give_back(DriverMemory::Managed, 2, 3 * MIB)
+        .take(DriverMemory::RegisteredHost, 3, 5 * MIB)
+        .run_end(1);
+    insta::assert_snapshot!(text(&passing.summary()));
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use crate::bytes::Bytes;
 use crate::event::OomClass;
-use crate::summary::{DeviceSummary, FailedRequest, Summary, Window};
+use crate::summary::{DeviceSummary, FailedRequest, PassedMemory, Summary, Window};
 
 /// In place of a figure that depends on when the device finishes.
 const TIMING: &str = "timing";
@@ -105,12 +105,26 @@ impl Text {
         if let Some(leak) = &device.leaked_by_last_run {
             self.bytes(&format!("  added by run {runs}"), leak.bytes);
         }
+        for memory in &device.passed {
+            self.line(&format!("passed to the driver: {}", memory.memory.name()));
+            self.passed(memory);
+        }
+        for memory in &device.pinned {
+            self.line(&format!("host memory: {}", memory.memory.name()));
+            self.passed(memory);
+        }
         if device.windows.len() > 1 {
             device
                 .windows
                 .iter()
                 .for_each(|window| self.window(window, timing));
         }
+    }
+
+    fn passed(&mut self, memory: &PassedMemory) {
+        self.bytes("  peak", memory.bytes.peak);
+        self.bytes("  at the end", memory.bytes.end);
+        self.count("  times taken", memory.calls);
     }
 
     fn window(&mut self, window: &Window, timing: bool) {

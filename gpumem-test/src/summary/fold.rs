@@ -1,6 +1,6 @@
 //! The two passes over the events.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use crate::bytes::Bytes;
@@ -11,6 +11,7 @@ use crate::ledger::Recording;
 
 use super::heap::Heap;
 use super::leak::{self, Threads};
+use super::passed::{Beside, Passed};
 use super::peaks::{Peaks, Tracker};
 use super::timeline::Course;
 use super::timing::Timing;
@@ -22,7 +23,10 @@ pub(super) fn fold(recording: &Recording, about: &About) -> Summary {
     ids.extend(
         events
             .iter()
-            .filter(|event| !is_mark(&event.kind))
+            .filter(|event| {
+                let passed = matches!(event.kind, EventKind::DriverTaken { .. });
+                passed || !is_mark(&event.kind)
+            })
             .map(|event| event.device),
     );
     ids.sort_unstable();
@@ -65,6 +69,8 @@ pub(super) fn fold(recording: &Recording, about: &About) -> Summary {
             .filter(|event| matches!(event.kind, EventKind::RunEnd { .. }))
             .count() as u32,
         misuse: misuse(recording),
+        violations: violations(recording),
+        not_simulated: not_simulated(recording),
         devices,
     }
 }
@@ -101,6 +107,38 @@ fn misuse(recording: &Recording) -> Vec<String> {
             }
         })
         .collect()
+}
+
+/// Told even when it came after the test, as misuse is.
+fn violations(recording: &Recording) -> Vec<String> {
+    let messages = recording
+        .events
+        .iter()
+        .filter_map(|event| match event.kind {
+            EventKind::DoorViolation { message } => Some(message),
+            _ => None,
+        });
+    let mut violations: Vec<String> = Vec::new();
+    for message in messages {
+        let message = recording.text(message);
+        // A hook that panics once may panic a thousand times.
+        if !violations.iter().any(|known| known == message) {
+            violations.push(message.to_owned());
+        }
+    }
+    violations
+}
+
+fn not_simulated(recording: &Recording) -> Vec<String> {
+    let names = recording
+        .events
+        .iter()
+        .filter_map(|event| match event.kind {
+            EventKind::NotSimulated { name } => Some(recording.text(name)),
+            _ => None,
+        });
+    let names: BTreeSet<&str> = names.collect();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// The name of each checkpoint by the index of its event; the second `x` is `x#2`.
@@ -151,6 +189,7 @@ impl View<'_> {
         let mut windows = Vec::new();
         let mut peaks = Peaks::default();
         let mut timing = Timing::default();
+        let mut beside = Beside::default();
         for (index, event) in self.events.iter().enumerate() {
             if let Some(name) = self.checkpoints.get(&index) {
                 let next = Tracker::begin(&heap);
@@ -166,25 +205,31 @@ impl View<'_> {
                 window.note(levels);
                 peaks.note(index, &event.kind, levels);
             }
+            if event.device == self.device {
+                let levels = heap.levels();
+                beside.note(event, levels.reserved, levels.pages);
+            }
             course.note(index, heap.levels());
         }
         windows.push(window.close(None, &heap));
         let device_used = total.device_used(self.context_overhead, &heap);
         let whole = total.close(None, &heap);
+        let mut summary = DeviceSummary {
+            device: self.device,
+            requested: whole.requested,
+            allocated: whole.allocated,
+            active: whole.active,
+            reserved: whole.reserved,
+            device_used,
+            counts: whole.counts,
+            windows,
+            timeline: course.finish(),
+            timing: timing.figures(),
+            ..DeviceSummary::default()
+        };
+        beside.finish(&mut summary);
         Counted {
-            summary: DeviceSummary {
-                device: self.device,
-                requested: whole.requested,
-                allocated: whole.allocated,
-                active: whole.active,
-                reserved: whole.reserved,
-                device_used,
-                counts: whole.counts,
-                windows,
-                timeline: course.finish(),
-                timing: timing.figures(),
-                ..DeviceSummary::default()
-            },
+            summary,
             allocated_peak: peaks.allocated_at,
             reserved_peak: peaks.reserved_at,
         }
@@ -194,6 +239,7 @@ impl View<'_> {
     fn look(&self, counted: Counted) -> DeviceSummary {
         let mut summary = counted.summary;
         let mut heap = Heap::new(self.kind);
+        let mut passed = Passed::default();
         let mut after: Option<&Rc<str>> = None;
         let mut left_by_run = Vec::new();
         // Code that asks again and again in vain leaves the heap as it is: one survey will do.
@@ -202,7 +248,12 @@ impl View<'_> {
             match event.kind {
                 EventKind::Checkpoint { .. } => after = self.checkpoints.get(&index),
                 EventKind::RunBegin { run } => heap.begin_run(run),
-                EventKind::RunEnd { .. } => left_by_run.push(leak::bytes_of_test(&heap)),
+                EventKind::RunEnd { .. } => {
+                    left_by_run.push(leak::bytes_of_test(&heap, &passed));
+                }
+                _ if is_mark(&event.kind) && event.device == self.device => {
+                    passed.apply(event, heap.run());
+                }
                 _ if is_mark(&event.kind) => {}
                 _ if event.device == self.device => {
                     heap.apply(event);
@@ -248,18 +299,24 @@ impl View<'_> {
             self.events.last().map(|event| event.kind),
             Some(EventKind::RunEnd { .. })
         ) {
-            self.leaks(&heap, &left_by_run, &mut summary);
+            self.leaks(&heap, &passed, &left_by_run, &mut summary);
         }
         summary
     }
 
-    /// What is left in `heap`; `left_by_run` has the bytes that were left after each run.
-    fn leaks(&self, heap: &Heap, left_by_run: &[u64], summary: &mut DeviceSummary) {
+    /// What is left in `heap` and of what was passed; `left_by_run` has the bytes that were left after each run.
+    fn leaks(
+        &self,
+        heap: &Heap,
+        passed: &Passed,
+        left_by_run: &[u64],
+        summary: &mut DeviceSummary,
+    ) {
         let threads = Threads::alive(self.recording, self.events.len());
-        let all = leak::blocks_of_test(heap);
+        let all = leak::blocks_of_test(heap, passed);
         summary.leaked = Some(Leak::of(all, self.recording, &threads));
         if let [.., before, last] = left_by_run {
-            let blocks = leak::blocks_of_test(heap).filter(|block| block.run == heap.run());
+            let blocks = leak::blocks_of_test(heap, passed).filter(|block| block.run == heap.run());
             summary.leaked_by_last_run = Some(Leak {
                 // A run may put a new block in the place of an old one and so add nothing.
                 bytes: Bytes::new(last.saturating_sub(*before)),

@@ -9,6 +9,7 @@ use crate::ledger::Recording;
 
 use super::heap::{Heap, LiveBlock};
 use super::moment::largest;
+use super::passed::Passed;
 use super::{Holder, Leak};
 
 /// The threads that live after some events, but for the one that runs the body.
@@ -40,14 +41,18 @@ impl Threads {
     }
 }
 
-/// The test's blocks in `heap`.
-pub(super) fn blocks_of_test(heap: &Heap) -> impl Iterator<Item = &LiveBlock> {
-    heap.live.values().filter(|block| block.run.is_some())
+/// The test's blocks in `heap`, and what it holds of memory that was passed to the driver.
+pub(super) fn blocks_of_test<'a>(
+    heap: &'a Heap,
+    passed: &'a Passed,
+) -> impl Iterator<Item = &'a LiveBlock> {
+    let served = heap.live.values().filter(|block| block.run.is_some());
+    served.chain(passed.blocks_of_test())
 }
 
-/// Bytes of the test's blocks in `heap`.
-pub(super) fn bytes_of_test(heap: &Heap) -> u64 {
-    blocks_of_test(heap).map(|block| block.size).sum()
+/// The bytes of these.
+pub(super) fn bytes_of_test(heap: &Heap, passed: &Passed) -> u64 {
+    blocks_of_test(heap, passed).map(|block| block.size).sum()
 }
 
 impl Leak {

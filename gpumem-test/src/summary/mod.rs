@@ -12,6 +12,7 @@ mod heap;
 mod holes;
 mod leak;
 mod moment;
+mod passed;
 mod peaks;
 mod ranges;
 #[cfg(test)]
@@ -25,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytes::Bytes;
 use crate::config::PolicySpec;
-use crate::event::OomClass;
+use crate::event::{DriverMemory, OomClass};
 use crate::ids::DeviceId;
 use crate::ledger::Recording;
 
@@ -76,6 +77,11 @@ pub struct Summary {
     pub runs: u32,
     /// What the code did wrong where no error could be returned, in order.
     pub misuse: Vec<String>,
+    /// What the door cannot vouch for, in order: panics in hooks, forks, libraries opened past it.
+    pub violations: Vec<String>,
+    /// Functions of the driver that were asked for and that the simulated one does not have, by
+    /// name.
+    pub not_simulated: Vec<String>,
     /// The figures of each device, by number; never empty.
     pub devices: Vec<DeviceSummary>,
 }
@@ -108,6 +114,30 @@ pub struct DeviceSummary {
     pub device_used: DeviceUsed,
     /// NVML's figure for this process; unknown on a simulated device.
     pub process: Option<Level>,
+    /// What the device itself says is in use, other processes included, at checkpoints and ends of
+    /// runs; unknown if it was not asked.
+    pub sampled: Option<Level>,
+    /// What is gone from the device since it was first asked and is neither the policy's nor was
+    /// passed to the driver: context, modules, stacks, libraries, other processes. Unknown if the
+    /// device was not asked twice.
+    pub outside: Option<Level>,
+    /// Device memory that no policy served, by kind; kinds that did not occur are not listed.
+    pub passed: Vec<PassedMemory>,
+    /// Host memory that was pinned, by kind; kinds that did not occur are not listed.
+    pub pinned: Vec<PassedMemory>,
+    /// Bytes of passed memory that the budget is charged for.
+    pub charged: Level,
+    /// What the budget caps: reserved bytes and charged ones.
+    pub budgeted: Level,
+    /// Kernels and graphs launched, as of the last checkpoint or end of a run; unknown if nothing
+    /// counted them.
+    pub launches: Option<u64>,
+    /// Frees of addresses that were never given out, passed to the driver.
+    pub unknown_frees: u64,
+    /// Times that the model which decides what the budget refuses differed from the driver.
+    pub shadow_differences: u64,
+    /// The largest of these differences.
+    pub shadow: Option<ShadowDifference>,
     /// What a run of the body adds; unknown in this version, which has no `iterations`.
     pub growth: Option<Growth>,
     /// How often things happened.
@@ -139,6 +169,30 @@ pub struct Level {
     pub peak: Bytes,
     /// The value at the end.
     pub end: Bytes,
+}
+
+/// Memory of one kind that no policy served.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PassedMemory {
+    /// The kind.
+    pub memory: DriverMemory,
+    /// Times that memory was taken.
+    pub calls: u64,
+    /// Its bytes.
+    pub bytes: Level,
+    /// Whether the budget is charged for it.
+    pub charged: bool,
+}
+
+/// Reserved bytes by the model of the driver, and by the driver itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ShadowDifference {
+    /// By the model.
+    pub model: Bytes,
+    /// By the driver, whose figure wins.
+    pub driver: Bytes,
 }
 
 /// Bytes gone from the device: those of the context, and the pages of 2 MiB taken since.

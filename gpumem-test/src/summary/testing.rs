@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::config::PolicySpec;
-use crate::event::{Event, EventKind, Extent, OomClass, SegmentKind};
+use crate::event::{DriverMemory, Event, EventKind, Extent, OomClass, SegmentKind};
 use crate::ids::{Address, DeviceId, StreamId, TextId, ThreadIndex};
 use crate::ledger::Recording;
 
@@ -180,6 +180,43 @@ impl Script {
     pub(crate) fn misuse(&mut self, message: &str) -> &mut Self {
         let message = self.text(message);
         self.event(EventKind::Misuse { message })
+    }
+
+    /// Memory passed to the driver; the budget is charged for that of the device.
+    pub(crate) fn take(&mut self, memory: DriverMemory, address: u64, size: u64) -> &mut Self {
+        self.event(EventKind::DriverTaken {
+            memory,
+            address: Address(address),
+            size,
+            charged: !memory.is_host(),
+        })
+    }
+
+    pub(crate) fn give_back(&mut self, memory: DriverMemory, address: u64, size: u64) -> &mut Self {
+        self.event(EventKind::DriverReturned {
+            memory,
+            address: Address(address),
+            size,
+            charged: !memory.is_host(),
+        })
+    }
+
+    pub(crate) fn sample(&mut self, used: u64, process: Option<u64>) -> &mut Self {
+        self.event(EventKind::DeviceSample {
+            used: Some(used),
+            process,
+            process_peak: None,
+        })
+    }
+
+    pub(crate) fn not_simulated(&mut self, name: &str) -> &mut Self {
+        let name = self.text(name);
+        self.event(EventKind::NotSimulated { name })
+    }
+
+    pub(crate) fn violation(&mut self, message: &str) -> &mut Self {
+        let message = self.text(message);
+        self.event(EventKind::DoorViolation { message })
     }
 
     pub(crate) fn recording(&self) -> Recording {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::super::tests::{strict, training};
 use super::{Judged, json};
 use crate::check::{Bounds, Compared, Ended, judge};
+use crate::event::{DriverMemory, EventKind};
 use crate::summary::Summary;
 use crate::summary::testing::{MIB, Script};
 
@@ -156,7 +157,28 @@ fn documents_have_exactly_the_documented_keys() {
     crashed.misuse("freed twice").run_begin(1);
     let mut twice = training();
     twice.run_begin(1).run_end(1);
+    let mut passing = training();
+    passing
+        .take(DriverMemory::Managed, 1, MIB)
+        .take(DriverMemory::PinnedHost, 2, MIB)
+        .sample(MIB, Some(MIB))
+        .sample(2 * MIB, Some(MIB))
+        .not_simulated("cuTexRefCreate")
+        .violation("a hook panicked")
+        .event(EventKind::Launches { count: 3 })
+        .event(EventKind::ShadowDiffers {
+            model: 1,
+            driver: 2,
+        })
+        .run_begin(1)
+        .run_end(1);
+    let unknown = Bounds {
+        max_process_memory: Some(1),
+        ..Bounds::default()
+    };
     let documents = [
+        document(&passing, &strict(), &Ended::Returned),
+        document(&training(), &unknown, &Ended::Returned),
         document(&training(), &strict(), &Ended::Returned),
         document(
             &crashed,

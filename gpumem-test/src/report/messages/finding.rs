@@ -2,9 +2,9 @@
 
 use crate::bytes::Bytes;
 use crate::check::{Amount, Bound, Bounds, Finding, Place};
-use crate::summary::Summary;
+use crate::summary::{DeviceSummary, Summary};
 
-use super::{counted, failed, largest_hole, sizes};
+use super::{beside, counted, failed, largest_hole, sizes};
 
 /// What a bound is called in the attribute.
 pub(in crate::report) fn option(bound: Bound) -> &'static str {
@@ -22,6 +22,9 @@ pub(in crate::report) fn option(bound: Bound) -> &'static str {
         Bound::OutOfMemory => "allow_oom",
         Bound::LostEvents => "ledger",
         Bound::Misuse => "misuse",
+        Bound::MaxProcessMemory => "max_process_memory",
+        Bound::Door => "door",
+        Bound::NotSimulated => "not_simulated",
     }
 }
 
@@ -33,8 +36,13 @@ pub(in crate::report) fn finding(finding: &Finding, summary: &Summary, bounds: &
             leaked(actual, limit, bounds.steady)
         }
         (bound, Some(Amount::Bytes(limit)), Amount::Bytes(actual)) => {
+            let charged = |device: &DeviceSummary| device.charged.peak > Bytes::ZERO;
             let what = match bound {
                 Bound::MaxAllocated => "peak allocated",
+                Bound::MaxProcessMemory => "peak process memory",
+                Bound::Budget if summary.devices.get(finding.device).is_some_and(charged) => {
+                    "peak reserved and charged"
+                }
                 _ => "peak reserved",
             };
             let limit_name = match bound {
@@ -43,6 +51,9 @@ pub(in crate::report) fn finding(finding: &Finding, summary: &Summary, bounds: &
             };
             let [actual, limit, excess] = sizes([actual, limit, actual - limit]);
             format!("{what} {actual} exceeds {limit_name} of {limit} by {excess}")
+        }
+        (_, Some(Amount::Bytes(limit)), Amount::UnknownBytes) => {
+            beside::unmeasurable(option, limit)
         }
         (bound, Some(Amount::Share(limit)), Amount::Share(actual)) => {
             share(bound, actual, limit, finding, summary)
@@ -71,6 +82,14 @@ pub(in crate::report) fn finding(finding: &Finding, summary: &Summary, bounds: &
         (Bound::LostEvents, _, Amount::Count(count)) => format!(
             "the ledger was full and lost {}, so that no figure of this test can be trusted",
             counted(count, "event")
+        ),
+        (Bound::Door, _, Amount::Count(_)) => {
+            "the door cannot vouch for the figures of this test:".to_owned()
+        }
+        (Bound::NotSimulated, _, Amount::Count(count)) => format!(
+            "{} of the driver {} not simulated, and GPUMEM_UNSUPPORTED is error",
+            counted(count, "function"),
+            if count == 1 { "is" } else { "are" }
         ),
         (_, _, Amount::Count(count)) => {
             format!(
@@ -177,6 +196,16 @@ pub(in crate::report) fn help(finding: &Finding, summary: &Summary) -> Option<St
             "let the ledger hold more, as in GPUMEM_LEDGER_EVENTS=16000000, or split the test"
                 .to_owned()
         }
-        Bound::Budget | Bound::Misuse => return None,
+        Bound::MaxProcessMemory => match finding.actual {
+            Amount::UnknownBytes => {
+                "run it where NVML sees this process: not in a container with process ids of its own"
+                    .to_owned()
+            }
+            _ => format!("hold less at once, or raise {option}"),
+        },
+        Bound::NotSimulated => {
+            "run it on a GPU, or let GPUMEM_UNSUPPORTED=list only list them".to_owned()
+        }
+        Bound::Budget | Bound::Misuse | Bound::Door => return None,
     })
 }

@@ -2,10 +2,12 @@
 //!
 //! Lower case, no full stop, both numbers. Every function returns one line unless it says so;
 //! `terminal.rs` indents. Help is only given where it names something that exists. What a broken
-//! bound says is in `finding.rs`, what a failed request says in `failed.rs`. What is said before a
+//! bound says is in `finding.rs`, what a failed request says in `failed.rs`, what happened beside
+//! the heap in `beside.rs`. What is said before a
 //! test runs and beside its result is in `harness/messages.rs`, the name of a class of
 //! out-of-memory in `event.rs`, since snapshots hold it too.
 
+mod beside;
 mod failed;
 mod finding;
 
@@ -16,6 +18,7 @@ use crate::summary::{Holder, Leak, Moment, Others, Summary};
 
 use super::Next;
 
+pub(super) use beside::{ON_A_GPU, device as beside, not_simulated, passed};
 pub(super) use failed::{explanation, failed_request};
 #[cfg(test)]
 pub(super) use finding::option;

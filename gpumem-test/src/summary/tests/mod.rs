@@ -1,5 +1,6 @@
 //! Summaries of recordings made by hand.
 
+mod beside;
 mod counters;
 mod course;
 mod pinned;
