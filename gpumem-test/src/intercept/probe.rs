@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::device::sim::{DeviceProfile, SimDevice};
 use crate::error::Error;
+use crate::guard::Guard;
 use crate::sim_driver::{self, Devices};
 
 use super::Backend;
@@ -47,6 +48,13 @@ pub fn open_real(hooks: fn(&str) -> Option<*const c_void>) -> Result<(), Error> 
 pub fn check() -> Result<(), Error> {
     super::link();
     super::availability().require()
+}
+
+/// Runs a hook's own code under the guard, or `None` where the guard is set already.
+#[inline]
+pub fn guarded<R>(run: impl FnOnce() -> R) -> Option<R> {
+    let _guard = Guard::enter()?;
+    Some(run())
 }
 
 /// The function behind the trampoline of that name: what a hook calls.
