@@ -135,6 +135,7 @@ fn fields(options: &Options) -> Vec<TokenStream> {
     for (field, given) in [
         ("max_allocated", &options.max_allocated),
         ("max_reserved", &options.max_reserved),
+        ("max_process_memory", &options.max_process_memory),
     ] {
         if let Some(Size(bytes)) = given.as_ref().map(|given| given.value) {
             set(field, some(&bytes));

@@ -84,6 +84,8 @@ options! {
     max_fragmentation: Share,
     /// What may stay allocated.
     max_leak: Leak,
+    /// Highest peak of the process's bytes on the device.
+    max_process_memory: Size,
     /// Highest peak of reserved bytes.
     max_reserved: Size,
     /// Highest slack at the reserved peak.
@@ -103,12 +105,11 @@ options! {
 }
 
 /// Options that a later version will know: their error says so.
-const LATER: [&str; 9] = [
+const LATER: [&str; 8] = [
     "devices",
     "isolation",
     "iterations",
     "max_growth",
-    "max_process_memory",
     "neighbours",
     "oom",
     "scaling",

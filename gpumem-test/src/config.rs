@@ -136,11 +136,15 @@ pub(crate) const DEFAULT_PROFILE: &str = "h200";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeviceSpec {
-    /// `auto`: a GPU if this version can use one and there is one, else `sim`.
+    /// `auto`: the first GPU if there is one, else `sim`.
     #[default]
     Auto,
-    /// `sim`, `sim:rtx4090`, `sim:24GiB`: simulated cards of one profile. `sim:h200*2` is read and
-    /// refused: this version runs a test on one device.
+    /// `cuda`, `cuda:1`: a GPU, as the driver counts them from 0.
+    Cuda {
+        /// Its number.
+        ordinal: u16,
+    },
+    /// `sim`, `sim:rtx4090`, `sim:24GiB`, `sim:h200*2`: simulated cards of one profile.
     Sim {
         /// The profile's name, or a size.
         profile: String,
@@ -150,11 +154,50 @@ pub enum DeviceSpec {
 }
 
 impl DeviceSpec {
-    /// The name of the card's profile, which the device room looks up.
+    /// The forms that a device is written in.
+    const FORMS: [&'static str; 6] = [
+        "auto",
+        "cuda",
+        "cuda:NUMBER",
+        "sim",
+        "sim:PROFILE",
+        "sim:SIZE",
+    ];
+
+    /// The most GPUs of one machine and the most simulated cards of one test.
+    const MOST: u16 = 64;
+
+    /// One simulated card of the default profile.
+    pub(crate) fn simulated() -> Self {
+        Self::Sim {
+            profile: DEFAULT_PROFILE.to_owned(),
+            count: 1,
+        }
+    }
+
+    /// The same with `auto` decided, on a machine with `gpus()` GPUs, which is only asked then.
+    pub(crate) fn resolved(&self, gpus: impl FnOnce() -> usize) -> Self {
+        match self {
+            Self::Auto if gpus() > 0 => Self::Cuda { ordinal: 0 },
+            Self::Auto => Self::simulated(),
+            known => known.clone(),
+        }
+    }
+
+    /// The name of the card's profile, which the device room looks up. Of a GPU it is the default
+    /// one, whose total the code is shown.
     pub(crate) fn profile_name(&self) -> &str {
         match self {
-            Self::Auto => DEFAULT_PROFILE,
+            Self::Auto | Self::Cuda { .. } => DEFAULT_PROFILE,
             Self::Sim { profile, .. } => profile,
+        }
+    }
+
+    /// How many devices a test has.
+    pub(crate) fn count(&self) -> u16 {
+        match self {
+            Self::Auto | Self::Cuda { .. } => 1,
+            Self::Sim { count, .. } => *count,
         }
     }
 }
@@ -169,24 +212,25 @@ impl FromStr for DeviceSpec {
             .map_or((trimmed, None), |(n, r)| (n, Some(r)));
         match (name, rest) {
             ("auto", None) => Ok(Self::Auto),
-            ("sim", None) => Ok(Self::Sim {
-                profile: DEFAULT_PROFILE.to_owned(),
-                count: 1,
-            }),
+            ("cuda", rest) => gpu(text, rest.unwrap_or("0")),
+            ("sim", None) => Ok(Self::simulated()),
             ("sim", Some(rest)) => simulated(text, rest),
-            ("cuda", _) => Err(Error::configuration(format!(
-                "device `{text}`: this version has no real devices yet (devices: auto, sim, sim:PROFILE, sim:SIZE)"
-            ))),
             _ => Err(Error::configuration(format!(
-                "{} as in `sim:rtx4090` or `sim:24GiB`",
-                one_of(
-                    "device",
-                    "devices",
-                    text,
-                    &["auto", "sim", "sim:PROFILE", "sim:SIZE"]
-                )
+                "{} as in `cuda:0`, `sim:rtx4090`, `sim:24GiB` or `sim:h200*2`",
+                one_of("device", "devices", text, &Self::FORMS)
             ))),
         }
+    }
+}
+
+fn gpu(text: &str, number: &str) -> Result<DeviceSpec, Error> {
+    let ordinal = number.trim().parse().ok();
+    match ordinal.filter(|ordinal| *ordinal < DeviceSpec::MOST) {
+        Some(ordinal) => Ok(DeviceSpec::Cuda { ordinal }),
+        None => Err(Error::configuration(format!(
+            "device `{text}`: `{number}` is not the number of a GPU, from 0 to {}",
+            DeviceSpec::MOST - 1
+        ))),
     }
 }
 
@@ -196,20 +240,15 @@ fn simulated(text: &str, rest: &str) -> Result<DeviceSpec, Error> {
         .trim()
         .parse()
         .ok()
-        .filter(|count| (1..=64).contains(count))
+        .filter(|count| (1..=DeviceSpec::MOST).contains(count))
         .ok_or_else(|| {
             Error::configuration(format!(
-                "device `{text}`: `{count}` is not a number of devices from 1 to 64"
+                "device `{text}`: `{count}` is not a number of devices from 1 to {}",
+                DeviceSpec::MOST
             ))
         })?;
-    let profile = profile.trim();
-    if count > 1 {
-        return Err(Error::configuration(format!(
-            "device `{text}`: this version runs a test on one device; write `sim:{profile}`"
-        )));
-    }
     Ok(DeviceSpec::Sim {
-        profile: profile.to_owned(),
+        profile: profile.trim().to_owned(),
         count,
     })
 }
@@ -218,6 +257,7 @@ impl fmt::Display for DeviceSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Auto => f.write_str("auto"),
+            Self::Cuda { ordinal } => write!(f, "cuda:{ordinal}"),
             Self::Sim { profile, count: 1 } => write!(f, "sim:{profile}"),
             Self::Sim { profile, count } => write!(f, "sim:{profile}*{count}"),
         }
@@ -291,13 +331,45 @@ mod tests {
     #[test]
     fn what_is_no_device_is_named() {
         for (text, part) in [
-            ("cuda:0", "no real devices yet"),
+            ("cuda:64", "`64` is not the number of a GPU, from 0 to 63"),
+            ("cuda:x", "`x` is not the number of a GPU"),
+            ("cuda:-1", "`-1` is not the number of a GPU"),
             ("simm", "did you mean `sim`?"),
+            ("gpu", "`cuda:0`"),
+            ("auto:1", "unknown device"),
             ("sim:h200*0", "not a number of devices"),
-            ("sim:h200*2", "on one device"),
+            ("sim:h200*two", "`two` is not a number of devices"),
         ] {
             let error = text.parse::<DeviceSpec>().unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_device_is_said_again_as_it_is_written_in_full() {
+        for (text, said) in [
+            ("auto", "auto"),
+            ("cuda", "cuda:0"),
+            (" cuda:3 ", "cuda:3"),
+            ("sim", "sim:h200"),
+            ("sim:24GiB", "sim:24GiB"),
+            ("sim: h200 * 2", "sim:h200*2"),
+        ] {
+            let device: DeviceSpec = text.parse().unwrap();
+            assert_eq!(device.to_string(), said);
+            assert_eq!(device.to_string().parse::<DeviceSpec>().unwrap(), device);
+        }
+        assert_eq!("sim:h200*2".parse::<DeviceSpec>().unwrap().count(), 2);
+    }
+
+    #[test]
+    fn auto_takes_a_gpu_where_there_is_one_and_nothing_else_asks() {
+        let auto = DeviceSpec::Auto;
+        assert_eq!(auto.resolved(|| 2), DeviceSpec::Cuda { ordinal: 0 });
+        assert_eq!(auto.resolved(|| 0).to_string(), "sim:h200");
+        for text in ["cuda:1", "sim:t4"] {
+            let device: DeviceSpec = text.parse().unwrap();
+            assert_eq!(device.resolved(|| unreachable!("it is known")), device);
         }
     }
 

@@ -25,6 +25,7 @@ enum ErrorKind {
     Configuration,
     Misuse,
     Device,
+    Unavailable,
     Recording,
     Io,
 }
@@ -78,6 +79,13 @@ impl Error {
     /// A refusal of the device that is no out-of-memory.
     pub(crate) fn device(message: impl Into<String>) -> Self {
         Self::build(ErrorKind::Device, message.into())
+    }
+
+    /// What this machine has not, so that a test cannot be run on it; no fault of the test.
+    // What opens real devices says it.
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self::build(ErrorKind::Unavailable, message.into())
     }
 
     /// A file that is not what it should be.
@@ -152,6 +160,11 @@ impl Error {
     /// Whether the device refused for another reason than memory.
     pub fn is_device(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Device)
+    }
+
+    /// Whether this machine lacks what the test needs.
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Unavailable)
     }
 
     /// Whether a recording could not be understood.

@@ -25,7 +25,7 @@ pub(crate) struct Symbol {
 pub(crate) fn name(recording: &mut Recording, root: Option<&Path>) {
     // Stacks share most of their frames.
     let mut known: HashMap<(TextId, u64), Vec<Symbol>> = HashMap::new();
-    rename(recording, |recording, frames| {
+    let names = places(recording, |recording, frames| {
         let mut symbols = Vec::new();
         for frame in frames {
             let found = known.entry(*frame).or_insert_with(|| {
@@ -40,12 +40,14 @@ pub(crate) fn name(recording: &mut Recording, root: Option<&Path>) {
         }
         fold::users_line(&symbols, root)
     });
+    recording.name_sites(names);
 }
 
-/// Names every captured call site of `recording` by module and offset, `memory+0x1f3c0`, which
-/// costs nothing.
+/// Labels every captured call site of `recording` by module and offset, `libx.so+0x1f3c0`, which
+/// costs nothing. [`name()`] can still name it.
 pub(crate) fn name_by_module(recording: &mut Recording) {
-    rename(recording, |_, _| None);
+    let labels = places(recording, |_, _| None);
+    recording.label_sites(labels);
 }
 
 /// Modules that every stack ends in and that call no driver: the C library and the loader.
@@ -56,21 +58,19 @@ fn is_of_system(module: &str) -> bool {
     SYSTEM.iter().any(|name| file.starts_with(name))
 }
 
-fn rename(
-    recording: &mut Recording,
+/// Each captured call site with its place, or with what can be said where `place` has none.
+fn places(
+    recording: &Recording,
     mut place: impl FnMut(&Recording, &[(TextId, u64)]) -> Option<String>,
-) {
-    let sites: Vec<_> = recording.framed().collect();
-    if sites.is_empty() {
-        return;
-    }
-    let mut names = Vec::with_capacity(sites.len());
-    for id in sites {
-        let frames = recording.frames(id);
-        let name = place(recording, frames).unwrap_or_else(|| by_module(recording, frames));
-        names.push((id, name));
-    }
-    recording.name_sites(names);
+) -> Vec<(TextId, String)> {
+    recording
+        .framed()
+        .map(|id| {
+            let frames = recording.frames(id);
+            let name = place(recording, frames);
+            (id, name.unwrap_or_else(|| by_module(recording, frames)))
+        })
+        .collect()
 }
 
 /// What can be said without names: the innermost frame that is not in the module of our hook, else

@@ -140,6 +140,26 @@ fn a_site_is_named_by_a_file_and_a_line() {
     );
 }
 
+/// Two lines of the user that reach the driver by the same call of another crate.
+#[test]
+fn labels_keep_sites_apart_until_they_are_named() {
+    let ledger = Ledger::in_memory(1_000).unwrap();
+    let module = ledger.intern("libx.so");
+    for caller in [7, 8] {
+        let site = ledger.intern_frames(&[(module, 5), (module, caller)]);
+        ledger.append(event(site));
+    }
+    let mut recording = ledger.read();
+    name_by_module(&mut recording);
+    let sites = |recording: &crate::ledger::Recording| {
+        let sites = recording.events.iter().map(|event| event.site);
+        sites.collect::<std::collections::HashSet<_>>().len()
+    };
+    assert_eq!(sites(&recording), 2);
+    name(&mut recording, None);
+    assert_eq!(sites(&recording), 1, "nothing more is known of either");
+}
+
 #[test]
 fn without_names_a_site_is_a_module_and_an_offset() {
     let ledger = Ledger::in_memory(1_000).unwrap();

@@ -31,8 +31,13 @@ thread_local! {
 pub(super) fn run(case: &Case, scratch: &Scratch) -> ExitCode {
     platform::follow_supervisor();
     record_panics();
-    let end = run_body(case, scratch).unwrap_or_else(|error| End::NotStarted {
-        message: messages::no_session(case, &error),
+    let end = run_body(case, scratch).unwrap_or_else(|error| match error.is_unavailable() {
+        true => End::Skipped {
+            reason: messages::not_run(&error),
+        },
+        false => End::NotStarted {
+            message: messages::no_session(case, &error),
+        },
     });
     match protocol::write(&scratch.end(), &end) {
         Ok(()) => ExitCode::SUCCESS,

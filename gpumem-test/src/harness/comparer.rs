@@ -42,6 +42,8 @@ struct Answer {
 /// The supervisor's end. The process starts with the first comparison.
 pub(super) struct Comparer {
     executable: PathBuf,
+    /// How many GPUs this process found, if it asked.
+    gpus: Option<usize>,
     process: Mutex<Option<Process>>,
 }
 
@@ -52,9 +54,10 @@ struct Process {
 }
 
 impl Comparer {
-    pub(super) fn new(executable: PathBuf) -> Self {
+    pub(super) fn new(executable: PathBuf, gpus: Option<usize>) -> Self {
         Self {
             executable,
+            gpus,
             process: Mutex::new(None),
         }
     }
@@ -72,7 +75,7 @@ impl Comparer {
         // Taken out, so that a process that failed is not asked again.
         let mut running = match process.take() {
             Some(running) => running,
-            None => Process::start(&self.executable)?,
+            None => Process::start(&self.executable, self.gpus)?,
         };
         let answer = running.ask(&Order {
             case: case.name.clone(),
@@ -84,7 +87,7 @@ impl Comparer {
 }
 
 impl Process {
-    fn start(executable: &PathBuf) -> Result<Self, Error> {
+    fn start(executable: &PathBuf, gpus: Option<usize>) -> Result<Self, Error> {
         let cannot = |error| Error::io("cannot start the process that compares snapshots", error);
         let (answers, out) = std::io::pipe().map_err(cannot)?;
         let mut command = Command::new(executable);
@@ -93,7 +96,7 @@ impl Process {
             .stdin(Stdio::piped())
             .stderr(out.try_clone().map_err(cannot)?)
             .stdout(out);
-        Job::Compare.hand_to(&mut command);
+        Job::Compare.hand_to(&mut command, gpus);
         let mut child = command.spawn().map_err(cannot)?;
         let orders = child
             .stdin

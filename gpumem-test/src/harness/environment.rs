@@ -7,15 +7,19 @@
 //!
 //! | variable | in place of | example |
 //! |---|---|---|
-//! | [`GPUMEM_DEVICE`](DEVICE) | `device` | `sim:rtx4090` |
+//! | [`GPUMEM_DEVICE`](DEVICE) | `device` | `sim:rtx4090`, `cuda:1` |
 //! | [`GPUMEM_POLICY`](POLICY) | `policy` | `caching:expandable_segments:True` |
 //! | [`GPUMEM_BUDGET`](BUDGET) | `budget` | `2GiB` |
 //! | [`GPUMEM_LEDGER_EVENTS`](LEDGER_EVENTS) | – | `16_000_000` |
+//! | [`GPUMEM_SITES`](SITES) | – | `off`, `failure`, `always` |
+//! | [`GPUMEM_UNSUPPORTED`](UNSUPPORTED) | – | `list`, `error` |
+//! | [`GPUMEM_SKIP`](SKIP) | – | `fail`, `pass` |
 //!
 //! A snapshot is not compared where a variable changes what it holds: the policy, the budget, or
 //! the device of a test that names one. The result says so.
 
-/// `GPUMEM_DEVICE`: the device of every test.
+/// `GPUMEM_DEVICE`: the device of every test. A GPU that this machine has not keeps all tests from
+/// starting; where only a test's attribute names it, that test is skipped.
 pub const DEVICE: &str = "GPUMEM_DEVICE";
 
 /// `GPUMEM_POLICY`: the policy of every test. A list of policies becomes this one; the test's name
@@ -29,3 +33,20 @@ pub const BUDGET: &str = "GPUMEM_BUDGET";
 /// `GPUMEM_LEDGER_EVENTS`: how many events the ledger of a test holds, 4 194 304 unless set. A test
 /// that has more fails. The file is sparse: 64 bytes of disk for an event that happens.
 pub const LEDGER_EVENTS: &str = "GPUMEM_LEDGER_EVENTS";
+
+/// `GPUMEM_SITES`: the places of driver calls in unmodified code. `failure` (unless set) keeps
+/// return addresses, and looks up files and lines when a test fails; the JSON of a test that passed
+/// has them as module and offset. `always` looks them up for every test. `off` keeps none. Places of
+/// the `Gpu` handle are always known.
+pub const SITES: &str = "GPUMEM_SITES";
+
+/// `GPUMEM_UNSUPPORTED`: what comes of a function that the simulated driver lacks. `list` (unless
+/// set) names it in the report, `error` fails the test too. Either way the code is told that there
+/// is no such function.
+pub const UNSUPPORTED: &str = "GPUMEM_UNSUPPORTED";
+
+/// `GPUMEM_SKIP`: what comes of a test that this machine cannot run, where the runner knows only
+/// pass and fail (cargo-nextest). `fail` (unless set) fails it with the reason, `pass` lets it pass.
+/// `cargo test` shows it as ignored, with the reason, and so does nextest if that is known when the
+/// tests are listed.
+pub const SKIP: &str = "GPUMEM_SKIP";

@@ -10,31 +10,44 @@ use crate::policy;
 pub(super) struct Device {
     /// Its name in reports, `sim:h200`.
     pub(super) name: String,
-    /// All of its memory.
-    pub(super) total: u64,
-    /// What of it is gone before the first request.
-    pub(super) context_overhead: u64,
+    /// All of its memory; of a GPU it is known when the session is open.
+    pub(super) total: Option<u64>,
+    /// What of it is gone before the first request; likewise.
+    pub(super) context_overhead: Option<u64>,
 }
 
-/// The device that `spec` names.
+/// The device that `spec` names, `auto` taken for a simulated one.
 ///
 /// # Errors
-/// If there is no such device.
+/// If there is no such profile.
 pub(super) fn device(spec: &DeviceSpec) -> Result<Device, Error> {
     let profile = DeviceProfile::by_name(spec.profile_name())?;
+    let name = match spec {
+        DeviceSpec::Sim { count: 1, .. } | DeviceSpec::Auto => profile.device_name(),
+        DeviceSpec::Sim { count, .. } => format!("{}*{count}", profile.device_name()),
+        DeviceSpec::Cuda { .. } => {
+            return Ok(Device {
+                name: spec.to_string(),
+                total: None,
+                context_overhead: None,
+            });
+        }
+    };
     Ok(Device {
-        name: profile.device_name(),
-        total: profile.total,
-        context_overhead: profile.context_overhead,
+        name,
+        total: Some(profile.total),
+        context_overhead: Some(profile.context_overhead),
     })
 }
 
-/// The bytes of the device that `spec` names.
-///
-/// # Errors
-/// If there is no such device.
-pub(super) fn total_bytes(spec: &DeviceSpec) -> Result<u64, Error> {
-    device(spec).map(|device| device.total)
+/// Why unmodified code is not seen on this platform; none where it is.
+pub(super) fn no_door() -> Option<&'static str> {
+    let has_door = cfg!(all(
+        target_os = "linux",
+        target_env = "gnu",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    ));
+    (!has_door).then_some("it takes Linux with glibc, on x86-64 or aarch64")
 }
 
 /// Whether the options of a policy can be used; the warnings of its own parser come back.

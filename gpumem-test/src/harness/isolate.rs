@@ -22,6 +22,8 @@ const MOST_OUTPUT: u64 = 256 << 10;
 pub(super) struct Finished {
     /// How.
     pub(super) ended: Ended,
+    /// Why it did not run its test after all.
+    pub(super) skipped: Option<String>,
     /// Its standard output and error, in the order written; empty if not captured.
     pub(super) output: String,
 }
@@ -30,6 +32,8 @@ pub(super) struct Finished {
 pub(super) struct Isolation {
     /// This program.
     pub(super) executable: PathBuf,
+    /// How many GPUs this process found, if it asked.
+    pub(super) gpus: Option<usize>,
     /// Whether children write where this process writes (`--nocapture`).
     pub(super) inherit_output: bool,
 }
@@ -54,7 +58,7 @@ impl Isolation {
             case: case.name.clone(),
             scratch: scratch.clone(),
         };
-        job.hand_to(&mut command);
+        job.hand_to(&mut command, self.gpus);
         platform::prepare(&mut command);
         let mut child = command.spawn().map_err(|error| {
             Error::io(
@@ -81,6 +85,10 @@ impl Isolation {
             }
         };
         let end = protocol::read(&scratch.end());
+        let skipped = match (&status, &end) {
+            (Ok(status), Some(End::Skipped { reason })) if status.success() => Some(reason.clone()),
+            _ => None,
+        };
         let (ended, before) = match status {
             Ok(status) => ended(status, end),
             Err(timed_out) => (timed_out, None),
@@ -92,7 +100,11 @@ impl Isolation {
         if let Some(before) = before {
             output.push_str(&messages::before_the_crash(&before));
         }
-        Ok(Finished { ended, output })
+        Ok(Finished {
+            ended,
+            skipped,
+            output,
+        })
     }
 }
 
@@ -103,7 +115,7 @@ fn ended(status: ExitStatus, end: Option<End>) -> (Ended, Option<String>) {
     let ended = match end {
         Some(End::Failed { message } | End::NotStarted { message }) => Ended::Failed { message },
         Some(End::Panicked { message, place }) => Ended::Panicked { message, place },
-        Some(End::Returned) => Ended::Returned,
+        Some(End::Returned | End::Skipped { .. }) => Ended::Returned,
         None => return (crashed(status), None),
     };
     if status.success() {

@@ -3,10 +3,11 @@
 use std::fmt::Write;
 
 use crate::bytes::Bytes;
-use crate::config::PolicySpec;
+use crate::config::{Budget, DeviceSpec, PolicySpec};
 use crate::error::Error;
 
 use super::environment;
+use super::machine::Gpus;
 use super::plan::{Case, Mistake};
 use super::registry::TestEntry;
 use super::settings::Settings;
@@ -97,6 +98,80 @@ pub(super) fn not_a_number_of_events(variable: &str, value: &str, most: u64) -> 
     ))
 }
 
+pub(super) fn not_a_choice(variable: &str, value: &str, words: &[&str]) -> Error {
+    Error::configuration(format!(
+        "{variable}: `{}` is none of {}",
+        value.trim(),
+        words.join(", ")
+    ))
+}
+
+/// An error and its causes in one line.
+pub(super) fn with_causes(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let _ = write!(text, ": {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+/// How to run a test that needs a GPU where there is none.
+const SIMULATED: &str = "run it on a simulated device with `GPUMEM_DEVICE=sim cargo test`";
+
+/// That a GPU is not there.
+fn no_gpu(device: &DeviceSpec, gpus: &Gpus) -> String {
+    let has = match (gpus.count, gpus.why_none.as_str()) {
+        (0, "") => "no GPU".to_owned(),
+        (0, why) => format!("no GPU ({why})"),
+        (1, _) => "one GPU, cuda:0".to_owned(),
+        (count, _) => format!("{count} GPUs, cuda:0 to cuda:{}", count - 1),
+    };
+    format!("there is no {device}: this machine has {has}")
+}
+
+/// Why a test that names such a GPU is not run.
+pub(super) fn needs_gpu(device: &DeviceSpec, gpus: &Gpus) -> String {
+    format!("{}; {SIMULATED}", no_gpu(device, gpus))
+}
+
+/// The same where the environment names it, which no test can help.
+pub(super) fn no_gpu_for_all(device: &DeviceSpec, gpus: &Gpus) -> Error {
+    let error = Error::configuration(format!("{}: {}", environment::DEVICE, no_gpu(device, gpus)));
+    error.with_help("`GPUMEM_DEVICE=sim` runs the tests on a simulated device")
+}
+
+/// Why a test with a bound on the process is not run on a simulated device.
+pub(super) fn needs_nvml(device: &str) -> String {
+    format!(
+        "max_process_memory is what NVML says of a process on a GPU, and {device} has none; run it \
+         on a machine with a GPU"
+    )
+}
+
+/// Why a test is not run after all, found when it was about to.
+pub(super) fn not_run(error: &Error) -> String {
+    match error.help() {
+        Some(help) => format!("{}; {help}", with_causes(error)),
+        None => with_causes(error),
+    }
+}
+
+/// A test that was not run, where a runner knows only pass and fail.
+pub(super) fn not_run_fails(reason: &str) -> String {
+    format!(
+        "the test was not run: {reason}\n  \
+         help: {}=pass lets tests pass that this machine cannot run",
+        environment::SKIP
+    )
+}
+
+/// That only the handle is seen on this platform, once a run.
+pub(super) fn no_door(reason: &str) -> String {
+    format!("warning: GPU calls of other code than the `Gpu` handle are not seen here: {reason}")
+}
+
 pub(super) fn same_name(case: &Case, first: &Case) -> Error {
     if std::ptr::eq(case.entry, first.entry) {
         return Error::configuration(format!(
@@ -157,11 +232,16 @@ pub(super) fn budget_above_device(
     .with_help("lower the budget, or leave it out")
 }
 
-pub(super) fn budget_loosened(own: u64, now: u64) -> String {
+/// `total` is that of the device, if it is known.
+pub(super) fn budget_loosened(own: Budget, now: Budget, total: Option<u64>) -> String {
+    let words = |budget: Budget| match (budget, total) {
+        (Budget::Share(ratio), None) => format!("{}%", ratio * 100.0),
+        (budget, total) => Bytes::new(budget.on(total.unwrap_or_default())).to_string(),
+    };
     format!(
         "GPUMEM_BUDGET loosened its budget from {} to {}",
-        Bytes::new(own),
-        Bytes::new(now)
+        words(own),
+        words(now)
     )
 }
 

@@ -1,7 +1,7 @@
 //! Runs the tests: one child process each, supervised.
 //!
 //! `registry` is what the attribute submits, `plan` the tests that come of it with the `settings`
-//! of the environment, `runner` the command line. For each test the `supervisor` has `isolate`
+//! of the environment and the GPUs of the `machine`, `runner` the command line. For each test the `supervisor` has `isolate`
 //! start this program again; what the two say to each other is in `protocol`, the child's side in
 //! `child`. `verdict` makes of what a child left a pass or a report; `comparer` has insta compare.
 
@@ -11,6 +11,7 @@ pub mod environment;
 pub mod exit_code;
 mod facts;
 mod isolate;
+mod machine;
 mod messages;
 pub(crate) mod outcome;
 mod plan;

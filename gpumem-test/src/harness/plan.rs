@@ -8,6 +8,7 @@ use crate::config::{Budget, DeviceSpec, PolicySpec};
 use crate::error::Error;
 
 use super::facts;
+use super::machine::Machine;
 use super::messages;
 use super::registry::{SnapshotOption, TestEntry};
 use super::settings::Settings;
@@ -39,6 +40,8 @@ pub(crate) struct Case {
     pub(crate) loosened: Vec<String>,
     /// Why the summary is not comparable with the accepted one.
     pub(crate) incomparable: Option<String>,
+    /// Why this machine cannot run it, as far as that is known before; it is listed as ignored.
+    pub(crate) not_run: Option<String>,
 }
 
 impl Case {
@@ -72,6 +75,7 @@ impl Plan {
     pub(crate) fn new(
         mut entries: Vec<&'static TestEntry>,
         settings: &Settings,
+        machine: &Machine,
     ) -> Result<Self, Vec<Mistake>> {
         // Neither the linker nor inventory promises an order.
         entries.sort_by_key(|entry| (entry.module, entry.name, entry.file, entry.line));
@@ -81,7 +85,7 @@ impl Plan {
         };
         let mut mistakes = Vec::new();
         for entry in entries {
-            plan.expand(entry, settings, &mut mistakes);
+            plan.expand(entry, settings, machine, &mut mistakes);
         }
         plan.find_twins(&mut mistakes);
         plan.cases.sort_by(|left, right| left.name.cmp(&right.name));
@@ -96,6 +100,7 @@ impl Plan {
         &mut self,
         entry: &'static TestEntry,
         settings: &Settings,
+        machine: &Machine,
         mistakes: &mut Vec<Mistake>,
     ) {
         let mut mistake = |error| {
@@ -141,22 +146,35 @@ impl Plan {
             Err(error) => return mistake(error),
         };
         let device = settings.device.clone().or(own_device.clone());
-        let device = device.unwrap_or_default();
+        let device = device.unwrap_or_default().resolved(|| machine.gpus().count);
         let budget = settings.budget.or(entry.options.budget);
         let facts::Device { name, total, .. } = match facts::device(&device) {
             Ok(device) => device,
             Err(error) => return mistake(error),
         };
-        match budget.map(|budget| budget.on(total)) {
-            Some(bytes) if bytes > total => {
-                let error = messages::budget_above_device(bytes, &name, total, settings);
-                return match settings.budget {
-                    Some(_) => once(error, mistakes),
-                    None => mistake(error),
-                };
-            }
-            _ => {}
+        if let (Some(budget), Some(total)) = (budget, total)
+            && budget.on(total) > total
+        {
+            let bytes = budget.on(total);
+            let error = messages::budget_above_device(bytes, &name, total, settings);
+            return match settings.budget {
+                Some(_) => once(error, mistakes),
+                None => mistake(error),
+            };
         }
+        let is_missing = match device {
+            DeviceSpec::Cuda { ordinal } => usize::from(ordinal) >= machine.gpus().count,
+            _ => false,
+        };
+        if is_missing && settings.device.is_some() {
+            return once(messages::no_gpu_for_all(&device, machine.gpus()), mistakes);
+        }
+        let not_run = match device {
+            DeviceSpec::Cuda { .. } => {
+                is_missing.then(|| messages::needs_gpu(&device, machine.gpus()))
+            }
+            _ => (entry.options.max_process_memory).map(|_| messages::needs_nvml(&name)),
+        };
         for policy in sound {
             let part = listed.then(|| policy_part(policy, named_among));
             let case = Case {
@@ -173,6 +191,7 @@ impl Plan {
                     let own = own_policies.contains(policy);
                     incomparable(entry, own, own_device.as_ref(), total, settings)
                 }),
+                not_run: not_run.clone(),
             };
             let args = entry.args.iter().map(|arg| Some(*arg));
             let no_args = entry.args.is_empty().then_some(None);
@@ -280,11 +299,20 @@ fn once(error: Error, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-fn loosened(entry: &TestEntry, budget: Option<Budget>, total: u64) -> Vec<String> {
-    let own = entry.options.budget.map(|budget| budget.on(total));
-    match (own, budget.map(|budget| budget.on(total))) {
-        (Some(own), Some(now)) if now > own => vec![messages::budget_loosened(own, now)],
-        _ => Vec::new(),
+fn loosened(entry: &TestEntry, budget: Option<Budget>, total: Option<u64>) -> Vec<String> {
+    let (Some(own), Some(now)) = (entry.options.budget, budget) else {
+        return Vec::new();
+    };
+    let is_higher = match (own, now, total) {
+        (Budget::Share(own), Budget::Share(now), _) => now > own,
+        (Budget::Bytes(own), Budget::Bytes(now), _) => now > own,
+        (own, now, Some(total)) => now.on(total) > own.on(total),
+        // Bytes and a share of a GPU that nobody has asked yet: better said once too often.
+        (_, _, None) => true,
+    };
+    match is_higher {
+        true => vec![messages::budget_loosened(own, now, total)],
+        false => Vec::new(),
     }
 }
 
@@ -294,7 +322,7 @@ fn incomparable(
     entry: &TestEntry,
     own_policy: bool,
     own_device: Option<&DeviceSpec>,
-    total: u64,
+    total: Option<u64>,
     settings: &Settings,
 ) -> Option<String> {
     if !own_policy {
@@ -305,10 +333,13 @@ fn incomparable(
     }
     let replaced = settings.device.as_ref();
     let named = own_device.is_some() && replaced.is_some() && replaced != own_device;
-    // A share is other bytes on another device.
-    let own_total = facts::total_bytes(own_device.unwrap_or(&DeviceSpec::Auto)).ok();
+    // A share is other bytes on another device. On a GPU the difference says whether it was.
+    let own_total = facts::device(own_device.unwrap_or(&DeviceSpec::Auto))
+        .ok()
+        .and_then(|device| device.total);
     let share = matches!(entry.options.budget, Some(Budget::Share(_)));
-    if named || share && own_total != Some(total) {
+    let other = total.is_some() && own_total.is_some() && own_total != total;
+    if named || share && other {
         return Some(messages::not_compared_under("GPUMEM_DEVICE"));
     }
     None

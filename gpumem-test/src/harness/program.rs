@@ -37,6 +37,15 @@ impl Program {
         gpumem.join(self.package).join(self.crate_name)
     }
 
+    /// The folder that `file` is relative to, as the compiler was started there: this one or one
+    /// above it. None if the sources are not here.
+    pub(super) fn root(&self) -> Option<PathBuf> {
+        let here = std::env::current_dir().ok()?;
+        let mut folders = here.ancestors();
+        let root = folders.find(|folder| folder.join(self.file).is_file())?;
+        Some(root.to_owned())
+    }
+
     /// `target/gpumem` of the workspace that the program was built in, or a folder for temporary
     /// files where there is no such place (a program that was copied elsewhere).
     pub(super) fn gpumem_folder(&self, executable: &Path) -> PathBuf {

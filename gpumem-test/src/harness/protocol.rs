@@ -49,6 +49,8 @@ struct Order {
     /// The supervisor. A process further down inherits the environment, but is not the child.
     parent: u32,
     depth: u32,
+    /// How many GPUs the supervisor found; none if it did not ask.
+    gpus: Option<usize>,
 }
 
 impl Job {
@@ -80,7 +82,9 @@ impl Job {
     }
 
     /// Tells `command` that it is for this job.
-    pub(super) fn hand_to(&self, command: &mut Command) {
+    ///
+    /// `gpus` is how many GPUs this process found, if it asked.
+    pub(super) fn hand_to(&self, command: &mut Command, gpus: Option<usize>) {
         let depth = order_from_env()
             .ok()
             .flatten()
@@ -96,9 +100,15 @@ impl Job {
             case,
             parent: std::process::id(),
             depth: depth + 1,
+            gpus,
         };
         command.env(JOB, to_line(&order));
     }
+}
+
+/// How many GPUs the supervisor of this process found, if it asked.
+pub(super) fn gpus_of_supervisor() -> Option<usize> {
+    order_from_env().ok().flatten()?.gpus
 }
 
 fn order_from_env() -> Result<Option<Order>, Error> {
@@ -163,6 +173,11 @@ pub(super) enum End {
         /// Where, as `file:line`; empty if unknown.
         place: String,
     },
+    /// It was not run: this machine lacks what it needs, which was found only now.
+    Skipped {
+        /// What it lacks and what to do, in a line.
+        reason: String,
+    },
     /// It never began: there was no session.
     NotStarted {
         /// Why.
@@ -210,7 +225,7 @@ mod tests {
             scratch: Scratch("folder".into()),
         };
         let mut command = Command::new("x");
-        job.hand_to(&mut command);
+        job.hand_to(&mut command, Some(2));
         let order = command
             .get_envs()
             .find(|(name, _)| *name == "GPUMEM_INTERNAL_JOB")

@@ -9,14 +9,15 @@ use crate::error::Error;
 
 use super::comparer::{self, Comparer};
 use super::isolate::Isolation;
+use super::machine::Machine;
 use super::plan::{Case, Mistake, Plan};
 use super::program::Program;
-use super::protocol::Job;
+use super::protocol::{self, Job};
 use super::registry::{self, TestEntry};
 use super::scratch::ScratchRoot;
 use super::settings::Settings;
 use super::supervisor::Supervisor;
-use super::{child, exit_code, messages};
+use super::{child, exit_code, facts, messages};
 
 /// What [`main!`](crate::main) calls: supervises the tests of the program, or is the child of a
 /// supervisor.
@@ -35,7 +36,12 @@ pub fn main(program: Program) -> ExitCode {
         eprint!("{}", messages::no_threads());
         return ExitCode::from(exit_code::USAGE);
     }
-    let (settings, plan) = match prepare(registry::entries()) {
+    // A child believes its supervisor: it loads no driver before the door is open.
+    let machine = match job {
+        Some(_) => Machine::with(protocol::gpus_of_supervisor().unwrap_or(0)),
+        None => Machine::here(),
+    };
+    let (settings, plan) = match prepare(registry::entries(), &machine) {
         Ok(prepared) => prepared,
         Err((settings, tests)) => return not_started(&settings, &tests),
     };
@@ -52,7 +58,7 @@ pub fn main(program: Program) -> ExitCode {
         }
         None => {}
     }
-    match supervise(program, &arguments, settings, plan) {
+    match supervise(program, &arguments, settings, plan, machine.known()) {
         Ok(code) => code,
         Err(error) => not_started(&[error], &[]),
     }
@@ -65,12 +71,13 @@ fn not_started(settings: &[Error], tests: &[Mistake]) -> ExitCode {
 
 fn prepare(
     entries: Vec<&'static TestEntry>,
+    machine: &Machine,
 ) -> Result<(Settings, Plan), (Vec<Error>, Vec<Mistake>)> {
     let (settings, errors) = match Settings::from_env() {
         Ok(settings) => (settings, Vec::new()),
         Err(errors) => (Settings::default(), errors),
     };
-    match Plan::new(entries, &settings) {
+    match Plan::new(entries, &settings, machine) {
         Ok(plan) if errors.is_empty() => Ok((settings, plan)),
         Ok(_) => Err((errors, Vec::new())),
         Err(mistakes) => Err((errors, mistakes)),
@@ -82,6 +89,7 @@ fn supervise(
     arguments: &Arguments,
     settings: Settings,
     plan: Plan,
+    gpus: Option<usize>,
 ) -> Result<ExitCode, Error> {
     if arguments.list {
         let trials = plan.cases.iter().map(listed).collect();
@@ -90,15 +98,19 @@ fn supervise(
     for warning in settings.warnings.iter().chain(&plan.warnings) {
         eprintln!("{warning}");
     }
+    if let Some(reason) = facts::no_door() {
+        eprintln!("{}", messages::no_door(reason));
+    }
     let executable = std::env::current_exe()
         .map_err(|error| Error::io("cannot find the file of this program", error))?;
     let gpumem = program.gpumem_folder(&executable);
     let supervisor = Arc::new(Supervisor {
         scratch: ScratchRoot::create(&gpumem)?,
         reports: program.reports(&gpumem),
-        comparer: Comparer::new(executable.clone()),
+        comparer: Comparer::new(executable.clone(), gpus),
         isolation: Isolation {
             executable,
+            gpus,
             inherit_output: arguments.nocapture,
         },
         program,
@@ -128,7 +140,8 @@ fn supervise(
 }
 
 fn listed(case: &Case) -> Trial {
-    Trial::test(case.name.clone(), || Ok(())).with_ignored_flag(case.entry.options.ignore.is_some())
+    let is_ignored = case.entry.options.ignore.is_some() || case.not_run.is_some();
+    Trial::test(case.name.clone(), || Ok(())).with_ignored_flag(is_ignored)
 }
 
 fn trial(case: Case, arguments: &Arguments, supervisor: &Arc<Supervisor>) -> Trial {
@@ -140,8 +153,10 @@ fn trial(case: Case, arguments: &Arguments, supervisor: &Arc<Supervisor>) -> Tri
             Ok(reason.map_or_else(Completion::ignored, Completion::ignored_with))
         });
     }
-    let is_ignored = case.entry.options.ignore.is_some();
+    let is_ignored = case.entry.options.ignore.is_some() || case.not_run.is_some();
     let supervisor = Arc::clone(supervisor);
-    Trial::test(name, move || supervisor.run(&case).map_err(Failed::from))
-        .with_ignored_flag(is_ignored)
+    // The flag only chooses among the tests; with it and not asked for, libtest-mimic would run
+    // nothing and say no reason.
+    Trial::ignorable_test(name, move || supervisor.run(&case).map_err(Failed::from))
+        .with_ignored_flag(is_ignored && asked_for)
 }

@@ -31,8 +31,28 @@ pub(crate) struct Settings {
     pub(crate) budget: Option<Budget>,
     /// Set by [`environment::LEDGER_EVENTS`]: how many events the ledger of a test holds.
     pub(crate) ledger_events: u64,
+    /// Set by [`environment::SITES`]: what becomes of the places of driver calls.
+    pub(crate) sites: SitesSetting,
+    /// Set by [`environment::UNSUPPORTED`]: whether what is not simulated fails a test.
+    pub(crate) unsupported_fails: bool,
+    /// Set by [`environment::SKIP`]: whether a skip may pass where there are only pass and fail.
+    pub(crate) skip_passes: bool,
+    /// Whether cargo-nextest runs this process, which it says in `NEXTEST`.
+    pub(crate) under_nextest: bool,
     /// What is odd in the values and yet no mistake, in sentences.
     pub(crate) warnings: Vec<String>,
+}
+
+/// What becomes of the places of driver calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SitesSetting {
+    /// None are kept.
+    Off,
+    /// They are named if the test fails.
+    #[default]
+    Failure,
+    /// They are named.
+    Always,
 }
 
 impl Default for Settings {
@@ -42,6 +62,10 @@ impl Default for Settings {
             policy: None,
             budget: None,
             ledger_events: DEFAULT_CAPACITY,
+            sites: SitesSetting::default(),
+            unsupported_fails: false,
+            skip_passes: false,
+            under_nextest: false,
             warnings: Vec::new(),
         }
     }
@@ -49,15 +73,15 @@ impl Default for Settings {
 
 impl Settings {
     /// The variables that mean something.
-    const KNOWN: [&'static str; 4] = [
+    const KNOWN: [&'static str; 7] = [
         environment::DEVICE,
         environment::POLICY,
         environment::BUDGET,
         environment::LEDGER_EVENTS,
+        environment::SITES,
+        environment::UNSUPPORTED,
+        environment::SKIP,
     ];
-
-    /// The variables that a later version will read, and which are no slips of the pen.
-    const LATER: [&'static str; 1] = ["GPUMEM_SKIP"];
 
     /// Reads the environment of this process.
     ///
@@ -72,6 +96,10 @@ impl Settings {
         let mut errors = Vec::new();
         let mut settings = Self::default();
         for (name, value) in variables {
+            if name == "NEXTEST" {
+                settings.under_nextest = value == "1";
+                continue;
+            }
             let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else {
                 continue;
             };
@@ -99,8 +127,24 @@ impl Settings {
             environment::POLICY => self.policy = Some(self.policy(name, value)?),
             environment::BUDGET => self.budget = Some(budget(name, value)?),
             environment::LEDGER_EVENTS => self.ledger_events = events(name, value)?,
+            environment::SITES => {
+                let words = [
+                    ("off", SitesSetting::Off),
+                    ("failure", SitesSetting::Failure),
+                    ("always", SitesSetting::Always),
+                ];
+                self.sites = choice(name, value, &words)?;
+            }
+            environment::UNSUPPORTED => {
+                let words = [("list", false), ("error", true)];
+                self.unsupported_fails = choice(name, value, &words)?;
+            }
+            environment::SKIP => {
+                let words = [("fail", false), ("pass", true)];
+                self.skip_passes = choice(name, value, &words)?;
+            }
             // A misspelt variable would leave a bound unset and a test passing.
-            _ if !protocol::is_ours(name) && !Self::LATER.contains(&name) => {
+            _ if !protocol::is_ours(name) => {
                 // Without the prefix, which all have in common and would make all alike.
                 let tail = |name: &'static str| &name[PREFIX.len()..];
                 let known = Self::KNOWN.into_iter().map(tail);
@@ -138,6 +182,15 @@ fn device(name: &str, value: &str) -> Result<DeviceSpec, Error> {
     Ok(device)
 }
 
+/// One of a few words.
+fn choice<T: Copy>(name: &str, value: &str, words: &[(&str, T)]) -> Result<T, Error> {
+    let found = words.iter().find(|(word, _)| *word == value.trim());
+    found.map(|(_, meant)| *meant).ok_or_else(|| {
+        let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+        messages::not_a_choice(name, value, &words)
+    })
+}
+
 fn budget(name: &str, value: &str) -> Result<Budget, Error> {
     match parse(name, value)? {
         Budget::Bytes(0) | Budget::Share(0.0) => Err(messages::budget_of_nothing(name, value)),
@@ -155,7 +208,7 @@ fn events(name: &str, value: &str) -> Result<u64, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::Settings;
+    use super::{Settings, SitesSetting};
     use crate::config::{Budget, DeviceSpec, PolicyKind};
 
     fn read(variables: &[(&str, &str)]) -> Result<Settings, String> {
@@ -176,6 +229,10 @@ mod tests {
             ("GPUMEM_POLICY", "pytorch:max_split_size_mb:64"),
             ("GPUMEM_BUDGET", "50%"),
             ("GPUMEM_LEDGER_EVENTS", "1_000"),
+            ("GPUMEM_SITES", "always"),
+            ("GPUMEM_UNSUPPORTED", "error"),
+            ("GPUMEM_SKIP", "pass"),
+            ("NEXTEST", "1"),
             ("PATH", "x"),
         ])
         .unwrap();
@@ -185,6 +242,8 @@ mod tests {
         assert_eq!(policy.options, "max_split_size_mb:64");
         assert_eq!(settings.budget, Some(Budget::Share(0.5)));
         assert_eq!(settings.ledger_events, 1_000);
+        assert_eq!(settings.sites, SitesSetting::Always);
+        assert!(settings.unsupported_fails && settings.skip_passes && settings.under_nextest);
     }
 
     #[test]
@@ -200,6 +259,9 @@ mod tests {
             ("GPUMEM_BUDGET", "2"),
             ("GPUMEM_LEDGER_EVENTS", "0"),
             ("GPUMEM_POLCY", "caching"),
+            ("GPUMEM_SITES", "on"),
+            ("GPUMEM_UNSUPPORTED", "fail"),
+            ("GPUMEM_SKIP", "never"),
         ])
         .unwrap_err();
         for part in [
@@ -207,6 +269,9 @@ mod tests {
             "GPUMEM_POLICY: unknown policy `cachng`",
             "GPUMEM_BUDGET:",
             "GPUMEM_LEDGER_EVENTS: `0` is not a number of events",
+            "GPUMEM_SITES: `on` is none of off, failure, always",
+            "GPUMEM_UNSUPPORTED: `fail` is none of list, error",
+            "GPUMEM_SKIP: `never` is none of fail, pass",
             "`GPUMEM_POLCY`, did you mean `GPUMEM_POLICY`?",
         ] {
             assert!(text.contains(part), "{part} in {text}");
@@ -240,7 +305,7 @@ mod tests {
 
     #[test]
     fn variables_of_others_are_left_alone() {
-        let settings = read(&[("GPUMEM_ORACLE_DIR", "somewhere"), ("GPUMEM_SKIP", "pass")]);
+        let settings = read(&[("GPUMEM_ORACLE_DIR", "somewhere")]);
         assert_eq!(settings, Ok(Settings::default()));
     }
 }

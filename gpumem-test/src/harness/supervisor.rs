@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use libtest_mimic::Completion;
+
 use crate::error::Error;
 use crate::ledger::Ledger;
 
@@ -32,10 +34,16 @@ pub(super) struct Supervisor {
 
 impl Supervisor {
     /// Runs one test; the error is its report.
-    pub(super) fn run(&self, case: &Case) -> Result<(), String> {
+    pub(super) fn run(&self, case: &Case) -> Result<Completion, String> {
+        if let Some(reason) = &case.not_run {
+            return self.skip(reason);
+        }
         let verdict = self
             .examine(case)
             .map_err(|error| messages::not_supervised(&error))?;
+        if let Some(reason) = &verdict.skipped {
+            return self.skip(reason);
+        }
         let mut notes = case.loosened.clone();
         notes.extend(verdict.notes);
         for note in &notes {
@@ -47,8 +55,17 @@ impl Supervisor {
                 if self.show_output && !verdict.output.is_empty() {
                     self.note(messages::output_of(&case.name, &verdict.output));
                 }
-                Ok(())
+                Ok(Completion::Completed)
             }
+        }
+    }
+
+    /// Says why a test is not run. A runner that knows only pass and fail hears a failure, unless
+    /// a pass was asked for.
+    fn skip(&self, reason: &str) -> Result<Completion, String> {
+        match self.settings.under_nextest && !self.settings.skip_passes {
+            true => Err(messages::not_run_fails(reason)),
+            false => Ok(Completion::ignored_with(reason)),
         }
     }
 
@@ -72,6 +89,6 @@ impl Supervisor {
         };
         let json = self.reports.join(format!("{}.json", case.file_name()));
         let compare = |text: &str| self.comparer.compare(case, text);
-        verdict::of(left, &self.program, &json, compare)
+        verdict::of(left, &self.program, &self.settings, &json, compare)
     }
 }

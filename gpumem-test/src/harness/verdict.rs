@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use crate::callsite;
 use crate::check::{self, Bounds, Compared, Ended};
+use crate::config::Budget;
 use crate::error::Error;
 use crate::ledger::Recording;
 use crate::report::{self, Judged, Next};
@@ -16,6 +18,7 @@ use super::isolate::Finished;
 use super::messages;
 use super::plan::Case;
 use super::program::Program;
+use super::settings::{Settings, SitesSetting};
 
 /// What a child left.
 pub(super) struct Left<'a> {
@@ -31,6 +34,8 @@ pub(super) struct Left<'a> {
 
 /// The verdict on one test.
 pub(super) struct Verdict {
+    /// Why it was not run after all.
+    pub(super) skipped: Option<String>,
     /// The report of a test that failed.
     pub(super) failure: Option<String>,
     /// What its process printed.
@@ -44,15 +49,36 @@ pub(super) struct Verdict {
 /// # Errors
 /// If the comparison could not be made.
 pub(super) fn of(
-    left: Left<'_>,
+    mut left: Left<'_>,
     program: &Program,
+    settings: &Settings,
     json: &Path,
     compare: impl Fn(&str) -> Result<(Compared, String), Error>,
 ) -> Result<Verdict, Error> {
     let case = left.case;
-    let Finished { ended, output } = left.finished;
-    let bounds = Bounds::from(&case.entry.options);
-    let summary = Summary::of(&left.recording, &about(case, left.facts));
+    let Finished {
+        ended,
+        skipped,
+        output,
+    } = left.finished;
+    if skipped.is_some() {
+        return Ok(Verdict {
+            skipped,
+            failure: None,
+            output,
+            notes: Vec::new(),
+        });
+    }
+    let bounds = Bounds {
+        unsupported_fails: settings.unsupported_fails,
+        ..Bounds::from(&case.entry.options)
+    };
+    match settings.sites {
+        SitesSetting::Always => callsite::name(&mut left.recording, program.root().as_deref()),
+        _ => callsite::name_by_module(&mut left.recording),
+    }
+    let about = about(case, left.facts);
+    let mut summary = Summary::of(&left.recording, &about);
     let findings = check::judge(&summary, &bounds);
     let mut notes = Vec::new();
     let (mut compared, mut said) = (Compared::Equal, String::new());
@@ -65,6 +91,18 @@ pub(super) fn of(
             None => notes.push(messages::not_compared_after_failure()),
         }
     }
+    let passed = check::is_accepted(&ended, &bounds, &findings) && compared == Compared::Equal;
+    // Somebody will read it now. Names of places change no figure, so that findings stay.
+    if !passed
+        && settings.sites == SitesSetting::Failure
+        && left.recording.framed().next().is_some()
+    {
+        callsite::name(&mut left.recording, program.root().as_deref());
+        summary = Summary::of(&left.recording, &about);
+    }
+    if passed && !summary.not_simulated.is_empty() {
+        notes.push(report::not_simulated(&summary));
+    }
     let judged = Judged {
         summary: &summary,
         bounds: &bounds,
@@ -76,7 +114,6 @@ pub(super) fn of(
     if let Err(error) = &written {
         notes.push(messages::no_json(error));
     }
-    let passed = check::is_accepted(&ended, &bounds, &findings) && compared == Compared::Equal;
     let failure = (!passed).then(|| {
         let next = Next {
             package: program.package,
@@ -93,6 +130,7 @@ pub(super) fn of(
         }
     });
     Ok(Verdict {
+        skipped: None,
         failure,
         output,
         notes,
@@ -107,9 +145,13 @@ fn about(case: &Case, facts: Option<SessionFacts>) -> About {
         SessionFacts {
             settings: Vec::new(),
             device: device.name,
-            device_total: device.total,
-            budget: case.budget.map(|budget| budget.on(device.total)),
-            context_overhead: device.context_overhead,
+            device_total: device.total.unwrap_or_default(),
+            budget: match (case.budget, device.total) {
+                (Some(Budget::Bytes(bytes)), _) => Some(bytes),
+                (Some(share), Some(total)) => Some(share.on(total)),
+                _ => None,
+            },
+            context_overhead: device.context_overhead.unwrap_or_default(),
         }
     });
     About {

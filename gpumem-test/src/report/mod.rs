@@ -18,6 +18,11 @@ use crate::summary::Summary;
 pub(crate) use json::json;
 pub(crate) use terminal::failure;
 
+/// The functions that the simulated driver lacked, in a line; empty if it lacked nothing.
+pub(crate) fn not_simulated(summary: &Summary) -> String {
+    messages::not_simulated(summary).unwrap_or_default()
+}
+
 /// A test that ran, judged.
 #[derive(Clone, Copy)]
 pub(crate) struct Judged<'a> {

@@ -3,6 +3,7 @@
 use super::{Case, Mistake, Plan};
 use crate::config::Budget;
 use crate::gpu::Gpu;
+use crate::harness::machine::Machine;
 use crate::harness::messages;
 use crate::harness::registry::{Options, SnapshotOption, TestEntry};
 use crate::harness::settings::Settings;
@@ -28,13 +29,29 @@ fn entry(module: &'static str, name: &'static str, options: Options) -> TestEntr
     }
 }
 
-fn plan(entries: Vec<TestEntry>, settings: &Settings) -> Result<Plan, Vec<Mistake>> {
+fn plan_on(
+    gpus: usize,
+    entries: Vec<TestEntry>,
+    settings: &Settings,
+) -> Result<Plan, Vec<Mistake>> {
     // Entries are statics of the program; those of a test live as long as its process.
     let entries = entries
         .into_iter()
         .map(|entry| &*Box::leak(Box::new(entry)))
         .collect();
-    Plan::new(entries, settings)
+    Plan::new(entries, settings, &Machine::with(gpus))
+}
+
+fn plan(entries: Vec<TestEntry>, settings: &Settings) -> Result<Plan, Vec<Mistake>> {
+    plan_on(0, entries, settings)
+}
+
+/// The first test on a machine with one GPU.
+fn with_gpu(entry: TestEntry, settings: &Settings) -> Case {
+    plan_on(1, vec![entry], settings)
+        .unwrap_or_else(|mistakes| panic!("{}", messages::not_started(&[], &mistakes)))
+        .cases
+        .remove(0)
 }
 
 fn cases(entries: Vec<TestEntry>, settings: &Settings) -> Vec<Case> {
@@ -268,4 +285,99 @@ fn a_wrong_device_does_not_hide_a_wrong_policy() {
     for part in ["no_such_option", "`t5`", "2 mistakes"] {
         assert!(text.contains(part), "{part} in {text}");
     }
+}
+
+fn on(device: &'static str) -> TestEntry {
+    let options = Options {
+        device: Some(device),
+        ..Options::DEFAULT
+    };
+    entry("crate", "on_a_gpu", options)
+}
+
+#[test]
+fn a_gpu_that_is_not_there_skips_the_tests_that_name_it_and_no_other() {
+    let case = with_gpu(on("cuda:0"), &Settings::default());
+    assert_eq!(
+        (case.not_run, case.device.to_string()),
+        (None, "cuda:0".to_owned())
+    );
+    let case = with_gpu(on("cuda:1"), &Settings::default());
+    let why = case.not_run.unwrap();
+    assert!(
+        why.starts_with("there is no cuda:1: this machine has one GPU, cuda:0; run it on"),
+        "{why}"
+    );
+    assert!(why.contains("GPUMEM_DEVICE=sim cargo test"), "{why}");
+    let settings = Settings {
+        device: Some("sim".parse().unwrap()),
+        ..Settings::default()
+    };
+    assert_eq!(with_gpu(on("cuda:1"), &settings).not_run, None);
+}
+
+#[test]
+fn a_gpu_that_the_environment_names_and_is_not_there_is_said_once() {
+    let settings = Settings {
+        device: Some("cuda:4".parse().unwrap()),
+        ..Settings::default()
+    };
+    let entries = vec![
+        entry("crate", "one", Options::DEFAULT),
+        entry("crate", "two", Options::DEFAULT),
+    ];
+    let text = mistakes(entries, &settings);
+    assert_eq!(text.matches("GPUMEM_DEVICE: there is no cuda:4").count(), 1);
+    assert!(text.contains("no test was run: 1 mistake"), "{text}");
+}
+
+#[test]
+fn a_bound_on_the_process_is_skipped_where_nvml_knows_none() {
+    let bound = |device| {
+        let options = Options {
+            device,
+            max_process_memory: Some(1 << 30),
+            ..Options::DEFAULT
+        };
+        with_gpu(entry("crate", "t", options), &Settings::default())
+    };
+    assert_eq!(bound(None).not_run, None, "auto takes the GPU");
+    assert_eq!(bound(Some("cuda")).not_run, None);
+    let options = Options {
+        max_process_memory: Some(1 << 30),
+        ..Options::DEFAULT
+    };
+    let alone = cases(vec![entry("crate", "t", options)], &Settings::default()).remove(0);
+    assert!(alone.not_run.is_some(), "auto has no GPU to take");
+    let why = bound(Some("sim:t4")).not_run.unwrap();
+    assert!(why.contains("sim:t4 has none"), "{why}");
+}
+
+#[test]
+fn a_share_of_a_gpu_is_judged_when_its_memory_is_known() {
+    let options = Options {
+        budget: Some(Budget::Share(0.5)),
+        snapshot: Some(SnapshotOption { name: None }),
+        ..Options::DEFAULT
+    };
+    let case = with_gpu(entry("crate", "t", options), &Settings::default());
+    assert_eq!(case.device.to_string(), "cuda:0");
+    assert_eq!(case.incomparable, None);
+    let settings = Settings {
+        budget: Some(Budget::Share(0.75)),
+        ..Settings::default()
+    };
+    let case = with_gpu(entry("crate", "t", options), &settings);
+    assert!(
+        case.loosened[0].contains("from 50% to 75%"),
+        "{:?}",
+        case.loosened
+    );
+}
+
+#[test]
+fn several_simulated_devices_are_one_device_of_a_test() {
+    let case = cases(vec![on("sim:t4*2")], &Settings::default()).remove(0);
+    assert_eq!(case.device.count(), 2);
+    assert_eq!(super::facts::device(&case.device).unwrap().name, "sim:t4*2");
 }
