@@ -83,6 +83,9 @@ impl RawDriver for Driver {
     fn pool_reserved(&self, _: u64) -> Outcome<u64> {
         match *self {}
     }
+    fn set_pool_threshold(&self, _: u64, _: u64) -> Outcome<()> {
+        match *self {}
+    }
     fn trim_pool(&self, _: u64, _: u64) -> Outcome<()> {
         match *self {}
     }

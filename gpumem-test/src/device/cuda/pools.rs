@@ -178,6 +178,18 @@ impl<R: RawDriver> Card<R> {
         }
     }
 
+    /// Sets what a synchronisation leaves of the default pool, in bytes.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn set_release_threshold(&mut self, bytes: u64) -> Result<(), Refusal> {
+        let _scope = self.raw.enter()?;
+        let pool = self.raw.facts().default_pool;
+        self.raw.set_pool_threshold(pool, bytes)?;
+        self.pool_threshold_set(pool, bytes);
+        Ok(())
+    }
+
     /// Whether a pool's handle is that of the card's default pool.
     pub fn is_default_pool(&self, pool: u64) -> bool {
         pool == self.raw.facts().default_pool

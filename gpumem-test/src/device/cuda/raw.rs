@@ -108,6 +108,8 @@ pub trait RawDriver: Send {
     fn free_async(&self, address: u64, stream: u64) -> Outcome<()>;
     /// The bytes that a pool holds from the card (`CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`).
     fn pool_reserved(&self, pool: u64) -> Outcome<u64>;
+    /// Sets what a synchronisation leaves a pool (`CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`).
+    fn set_pool_threshold(&self, pool: u64, bytes: u64) -> Outcome<()>;
     /// `cuMemPoolTrimTo`.
     fn trim_pool(&self, pool: u64, keep: u64) -> Outcome<()>;
 

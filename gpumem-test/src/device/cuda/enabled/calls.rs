@@ -217,6 +217,16 @@ impl RawDriver for Driver {
         check("cuMemPoolGetAttribute", code).map(|()| bytes)
     }
 
+    fn set_pool_threshold(&self, pool: u64, bytes: u64) -> Outcome<()> {
+        let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        let mut bytes = bytes;
+        // SAFETY: a handle of the driver; it reads 64 bits for this attribute.
+        let code = unsafe {
+            sys::cuMemPoolSetAttribute(pool_of(pool), attribute, (&raw mut bytes).cast())
+        };
+        check("cuMemPoolSetAttribute", code)
+    }
+
     fn trim_pool(&self, pool: u64, keep: u64) -> Outcome<()> {
         // SAFETY: a handle of the driver.
         let code = unsafe { sys::cuMemPoolTrimTo(pool_of(pool), keep as usize) };

@@ -16,7 +16,7 @@ const NAMES: [&str; 1] = ["nvcuda.dll"];
 const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
 /// Every function that this room calls: a driver without one of them is too old.
-const FUNCTIONS: [&str; 48] = [
+const FUNCTIONS: [&str; 49] = [
     "cuCtxGetDevice",
     "cuCtxPopCurrent_v2",
     "cuCtxPushCurrent_v2",
@@ -47,6 +47,7 @@ const FUNCTIONS: [&str; 48] = [
     "cuMemGetInfo_v2",
     "cuMemMap",
     "cuMemPoolGetAttribute",
+    "cuMemPoolSetAttribute",
     "cuMemPoolTrimTo",
     "cuMemRelease",
     "cuMemSetAccess",

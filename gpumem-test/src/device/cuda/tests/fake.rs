@@ -223,6 +223,12 @@ impl RawDriver for FakeCard {
         })
     }
 
+    fn set_pool_threshold(&self, pool: u64, bytes: u64) -> Outcome<()> {
+        self.run("cuMemPoolSetAttribute", |state| {
+            (state.device).set_release_threshold(Self::pool_of(pool), bytes)
+        })
+    }
+
     fn trim_pool(&self, pool: u64, keep: u64) -> Outcome<()> {
         self.run("cuMemPoolTrimTo", |state| {
             state.device.trim_pool(Self::pool_of(pool), keep)

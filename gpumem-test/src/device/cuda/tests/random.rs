@@ -156,14 +156,6 @@ impl Both {
         }
     }
 
-    /// A release threshold of the program's, which the door tells of.
-    fn set_threshold(&mut self, bytes: u64) {
-        let pool = PoolId::DEFAULT;
-        (self.card.raw).look(|device| device.set_release_threshold(pool, bytes).unwrap());
-        self.card
-            .pool_threshold_set(super::fake::DEFAULT_POOL, bytes);
-    }
-
     /// Every live address leads to the card and back.
     fn check(&self, agreement: Agreement) {
         for (address, _) in &self.live {
@@ -214,7 +206,8 @@ fn with_a_threshold_the_drivers_figure_counts_and_what_is_above_the_budget_is_to
     let (budget, mut refused, mut differences) = (160 * MIB, 0, 0);
     for seed in 200..212 {
         let (mut both, mut random) = (Both::new(Some(budget), false), Random(seed));
-        both.set_threshold([u64::MAX, 64 * MIB, 40 * MIB][seed as usize % 3]);
+        let threshold = [u64::MAX, 64 * MIB, 40 * MIB][seed as usize % 3];
+        both.card.set_release_threshold(threshold).unwrap();
         let mut highest = 0;
         for _ in 0..1_500 {
             both.step_card(&mut random);

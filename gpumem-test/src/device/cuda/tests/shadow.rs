@@ -102,9 +102,7 @@ fn attributes_and_trims_of_the_default_pool_reach_the_shadow() {
 fn a_refusal_of_plain_memory_trims_the_drivers_pools_first() {
     let mut card = small_card(true);
     card.set_budget(Some(256 * MIB));
-    card.raw
-        .look(|device| device.set_release_threshold(POOL, u64::MAX).unwrap());
-    card.pool_threshold_set(super::fake::DEFAULT_POOL, u64::MAX);
+    card.set_release_threshold(u64::MAX).unwrap();
     let block = card.malloc_async(POOL, 192 * MIB, NULL).unwrap();
     card.free_async(block, NULL).unwrap();
     card.synchronize().unwrap();
@@ -193,9 +191,7 @@ fn where_the_driver_holds_more_its_figure_counts_and_is_shown() {
 #[test]
 fn where_the_driver_released_more_the_shadow_follows() {
     let mut card = small_card(true);
-    card.raw
-        .look(|device| device.set_release_threshold(POOL, u64::MAX).unwrap());
-    card.pool_threshold_set(super::fake::DEFAULT_POOL, u64::MAX);
+    card.set_release_threshold(u64::MAX).unwrap();
     let block = card.malloc_async(POOL, 64 * MIB, NULL).unwrap();
     card.free_async(block, NULL).unwrap();
     card.synchronize().unwrap();
@@ -216,4 +212,20 @@ fn a_plain_free_of_a_pool_pointer_goes_to_the_pool_at_once() {
     assert_eq!((card.used(), card.differences_seen()), (64 * MIB, 0));
     assert_eq!(card.free_async(first, NULL), Err(Refusal::InvalidValue));
     assert_eq!(card.malloc_async(POOL, 0, NULL), Ok(Address::NULL));
+}
+
+#[test]
+fn a_refusal_releases_to_the_threshold_though_nothing_is_settled() {
+    let mut card = small_card(true);
+    card.set_budget(Some(128 * MIB));
+    card.set_release_threshold(u64::MAX).unwrap();
+    let block = card.malloc_async(POOL, 96 * MIB, NULL).unwrap();
+    card.free_async(block, NULL).unwrap();
+    card.synchronize().unwrap();
+    card.set_release_threshold(0).unwrap();
+    assert_eq!(card.used(), 96 * MIB);
+    let refused = card.malloc_async(POOL, 200 * MIB, NULL);
+    assert_eq!(refused, Err(Refusal::OutOfMemory));
+    assert_eq!((card.used(), card.raw.look(|device| device.used())), (0, 0));
+    assert_eq!(card.differences(), []);
 }
