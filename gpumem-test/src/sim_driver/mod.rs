@@ -9,6 +9,17 @@
 #[macro_use]
 mod export;
 
+mod launch;
+mod modules;
+mod notes;
+mod objects;
+mod reach;
+mod tensor_maps;
+
+#[cfg(test)]
+#[macro_use]
+mod testing;
+
 use std::ffi::{CStr, c_void};
 use std::sync::{Arc, OnceLock};
 
@@ -40,4 +51,14 @@ static HOST: OnceLock<Host> = OnceLock::new();
 /// Makes the driver one over these devices. Once in a process; later calls change nothing.
 pub(crate) fn open(devices: Arc<dyn Devices>, door: fn(&CStr) -> Function) {
     let _ = HOST.set(Host { devices, door });
+}
+
+pub(crate) use self::launch::launches;
+pub(crate) use self::notes::notes;
+
+/// The simulated driver's function of a name.
+pub(crate) fn function(name: &str) -> Option<Function> {
+    modules::lookup(name)
+        .or_else(|| launch::lookup(name))
+        .or_else(|| tensor_maps::lookup(name))
 }
