@@ -10,6 +10,7 @@
 mod export;
 
 mod launch;
+mod libraries;
 mod modules;
 mod notes;
 mod objects;
@@ -54,6 +55,7 @@ pub(crate) fn open(devices: Arc<dyn Devices>, door: fn(&CStr) -> Function) {
 }
 
 pub(crate) use self::launch::launches;
+pub(crate) use self::libraries::{Library, library, library_function};
 pub(crate) use self::notes::notes;
 
 /// The simulated driver's function of a name.

@@ -25,6 +25,11 @@ pub(super) fn set_device(ordinal: usize) {
     CURRENT.set(ordinal);
 }
 
+/// How many devices there are; none before the driver is open.
+pub(super) fn device_count() -> usize {
+    HOST.get().map_or(0, |host| host.devices.count())
+}
+
 /// Runs `run` on a device, under the session's lock: it must call neither the door nor the
 /// program.
 pub(super) fn with<R>(ordinal: usize, run: impl FnOnce(&mut SimDevice) -> R) -> Result<R, Status> {

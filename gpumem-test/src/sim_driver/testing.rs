@@ -55,4 +55,18 @@ macro_rules! call {
         unsafe { function($($value),*) }
     }};
 }
-pub(super) use call;
+
+/// Calls a library's function as a program does.
+macro_rules! call_library {
+    ($library:expr, $name:literal ( $($value:expr => $kind:ty),* $(,)? )) => {{
+        let function = $crate::sim_driver::library_function($library, $name)
+            .unwrap_or_else(|| panic!("{} is not simulated", $name));
+        // SAFETY: the test names the function's signature.
+        let function: unsafe extern "C" fn($($kind),*) -> i32 =
+            unsafe { std::mem::transmute(function) };
+        // SAFETY: the test passes what the function's contract wants.
+        unsafe { function($($value),*) }
+    }};
+}
+
+pub(super) use {call, call_library};

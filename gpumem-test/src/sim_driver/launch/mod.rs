@@ -27,6 +27,14 @@ pub(super) fn count(kernels: u64) {
     LAUNCHES.fetch_add(kernels, Ordering::Relaxed);
 }
 
+/// Issues a kernel of a library, of which nothing but its stream is known.
+pub(super) fn issue_of_library(stream: Handle) -> Result<(), Status> {
+    let (ordinal, stream) = reach::stream(stream)?;
+    reach::with(ordinal, |device| device.issue_work(stream))?;
+    count(1);
+    Ok(())
+}
+
 /// What a launch says of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sim_driver) struct Launch {
