@@ -36,9 +36,19 @@ impl Status {
     pub(crate) const DEINITIALIZED: Self = Self(4);
     pub(crate) const INVALID_DEVICE: Self = Self(101);
     pub(crate) const INVALID_CONTEXT: Self = Self(201);
+    pub(crate) const UNSUPPORTED_LIMIT: Self = Self(215);
+    pub(crate) const UNSUPPORTED_EXEC_AFFINITY: Self = Self(224);
     pub(crate) const INVALID_HANDLE: Self = Self(400);
     pub(crate) const NOT_FOUND: Self = Self(500);
     pub(crate) const NOT_READY: Self = Self(600);
+    pub(crate) const PEER_ACCESS_ALREADY_ENABLED: Self = Self(704);
+    pub(crate) const PEER_ACCESS_NOT_ENABLED: Self = Self(705);
+    pub(crate) const CONTEXT_IS_DESTROYED: Self = Self(709);
+    pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: Self = Self(712);
+    pub(crate) const HOST_MEMORY_NOT_REGISTERED: Self = Self(713);
+    pub(crate) const NOT_PERMITTED: Self = Self(800);
     pub(crate) const NOT_SUPPORTED: Self = Self(801);
+    pub(crate) const STREAM_CAPTURE_UNSUPPORTED: Self = Self(900);
+    pub(crate) const CAPTURED_EVENT: Self = Self(907);
     pub(crate) const UNKNOWN: Self = Self(999);
 }

@@ -3,9 +3,20 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::abi::{Code, Status};
+use crate::device::Refusal;
 
 /// How a function ends.
 pub(super) type Answer = Result<(), Status>;
+
+impl From<Refusal> for Status {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::OutOfMemory => Self::OUT_OF_MEMORY,
+            Refusal::InvalidValue => Self::INVALID_VALUE,
+            Refusal::NotSupported => Self::NOT_SUPPORTED,
+        }
+    }
+}
 
 /// Runs the body of an exported function: a panic must not unwind into C.
 pub(super) fn answer(body: impl FnOnce() -> Answer) -> Code {
@@ -52,7 +63,7 @@ macro_rules! driver_functions {
     ($( $(#[$doc:meta])* fn $name:ident ( $($arg:ident : $kind:ty),* $(,)? ) $body:block )*) => {
         $(
             $(#[$doc])*
-            #[allow(non_snake_case, unused_unsafe)]
+            #[allow(non_snake_case, unused_unsafe, unused_variables, clippy::too_many_arguments)]
             unsafe extern "C" fn $name($($arg: $kind),*) -> $crate::abi::Code {
                 // SAFETY: the arguments are what the driver's interface says of this function;
                 // each body states what else it relies on.
@@ -64,6 +75,52 @@ macro_rules! driver_functions {
         pub(super) fn lookup(name: &str) -> Option<$crate::sim_driver::Function> {
             match name {
                 $( stringify!($name) => Some($name as *const ::std::ffi::c_void), )*
+                _ => None,
+            }
+        }
+    };
+}
+
+/// Defines functions of the driver that take a stream, each with its per-thread variant (`_ptsz`,
+/// `_ptds`), and `lookup_on_streams`, which finds them by name.
+///
+/// The two differ in what stream 0 means, which the body learns through the name after `null`:
+///
+/// ```text
+/// stream_functions! { null:
+///     fn cuStreamQuery, cuStreamQuery_ptsz(stream: Handle) { query(resolve(stream, null)?) }
+/// }
+/// ```
+macro_rules! stream_functions {
+    ($null:ident: $(
+        $(#[$doc:meta])* fn $name:ident, $per_thread:ident ( $($arg:ident : $kind:ty),* $(,)? ) $body:block
+    )*) => {
+        $(
+            $(#[$doc])*
+            #[allow(non_snake_case, unused_unsafe, unused_variables, clippy::too_many_arguments)]
+            unsafe extern "C" fn $name($($arg: $kind),*) -> $crate::abi::Code {
+                let $null = $crate::sim_driver::streams::Null::Legacy;
+                // SAFETY: the arguments are what the driver's interface says of this function;
+                // each body states what else it relies on.
+                $crate::sim_driver::export::answer(|| unsafe { $body })
+            }
+
+            $(#[$doc])*
+            #[allow(non_snake_case, unused_unsafe, unused_variables, clippy::too_many_arguments)]
+            unsafe extern "C" fn $per_thread($($arg: $kind),*) -> $crate::abi::Code {
+                let $null = $crate::sim_driver::streams::Null::PerThread;
+                // SAFETY: as for the function above.
+                $crate::sim_driver::export::answer(|| unsafe { $body })
+            }
+        )*
+
+        /// The function of this name, if it is one of this file's that take a stream.
+        pub(super) fn lookup_on_streams(name: &str) -> Option<$crate::sim_driver::Function> {
+            match name {
+                $(
+                    stringify!($name) => Some($name as *const ::std::ffi::c_void),
+                    stringify!($per_thread) => Some($per_thread as *const ::std::ffi::c_void),
+                )*
                 _ => None,
             }
         }

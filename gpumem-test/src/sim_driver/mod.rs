@@ -2,29 +2,54 @@
 //!
 //! Every function has the name, the signature and the codes of the driver's own. Memory calls are
 //! exact ([`SimDevice`]), copies and sets act on the device's bytes, kernels are counted and not
-//! run. A function that is not here is "not found" or answers `NOT_SUPPORTED`, and is listed;
-//! nothing pretends. The room knows no policy and no ledger: the door stands before it and calls
-//! these functions as it calls a real driver's.
+//! run. A function that is not here is "not found" or answers `NOT_SUPPORTED`, and is listed
+//! ([`unsupported`]); nothing pretends. The room knows no policy and no ledger: the door stands
+//! before it and calls these functions as it calls a real driver's.
+//!
+//! What the driver knows beside memory is in `state.rs`. Its lock and the devices' lock are never
+//! held together, and neither while a function of the program runs.
 
 #[macro_use]
 mod export;
 
+mod contexts;
+mod copies;
+mod devices;
+mod errors;
+mod handles;
+mod init;
 mod launch;
 mod libraries;
+mod memory;
 mod modules;
 mod notes;
 mod objects;
 mod reach;
+mod state;
+mod streams;
 mod tensor_maps;
+mod unsupported;
 
 #[cfg(test)]
 #[macro_use]
 mod testing;
 
 use std::ffi::{CStr, c_void};
-use std::sync::{Arc, OnceLock};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
+#[allow(unused_imports)] // for the door and the report
+pub(crate) use self::launch::launches;
+pub(crate) use self::libraries::{Library, library, library_function};
+#[allow(unused_imports)] // for the hooks
+pub(crate) use self::memory::{MemoryAt, MemoryKind, memory_at};
+pub(crate) use self::notes::notes;
+use self::state::State;
+pub(crate) use self::unsupported::{note_unsupported, unsupported};
+use crate::abi::{Handle, Status};
 use crate::device::sim::SimDevice;
+use crate::ids::StreamId;
 
 /// A function's address, of whatever signature.
 pub(crate) type Function = *const c_void;
@@ -45,22 +70,110 @@ struct Host {
     /// The door's own function of a name: libraries call the driver through the door, as real
     /// ones do.
     door: fn(&CStr) -> Function,
+    state: State,
 }
 
-static HOST: OnceLock<Host> = OnceLock::new();
+impl Host {
+    /// Runs something on a device, which exists.
+    fn device<R>(&self, ordinal: usize, run: impl FnOnce(&mut SimDevice) -> R) -> R {
+        let (mut run, mut result) = (Some(run), None);
+        self.devices.with(ordinal, &mut |device| {
+            result = run.take().map(|run| run(device));
+        });
+        result.expect("`with` runs what it is given, once")
+    }
+}
+
+/// Null until [`open`]; then a host that lives as long as the process.
+static HOST: AtomicPtr<Host> = AtomicPtr::new(ptr::null_mut());
 
 /// Makes the driver one over these devices. Once in a process; later calls change nothing.
+///
+/// Devices that hold no plain memory yet are placed so that no two of them, and no host memory,
+/// have an address in common.
 pub(crate) fn open(devices: Arc<dyn Devices>, door: fn(&CStr) -> Function) {
-    let _ = HOST.set(Host { devices, door });
+    if HOST.load(Ordering::Acquire).is_null() {
+        let made = Box::into_raw(Box::new(host_over(devices, door)));
+        let empty = ptr::null_mut();
+        if HOST
+            .compare_exchange(empty, made, Ordering::AcqRel, Ordering::Acquire)
+            .is_err()
+        {
+            // SAFETY: `made` came from `Box::into_raw` above and was not published.
+            drop(unsafe { Box::from_raw(made) });
+        }
+    }
 }
 
-pub(crate) use self::launch::launches;
-pub(crate) use self::libraries::{Library, library, library_function};
-pub(crate) use self::notes::notes;
+fn host_over(devices: Arc<dyn Devices>, door: fn(&CStr) -> Function) -> Host {
+    let count = devices.count();
+    for ordinal in 0..count {
+        devices.with(ordinal, &mut |device| device.set_window(ordinal, count));
+    }
+    Host {
+        state: State::new(count),
+        devices,
+        door,
+    }
+}
 
-/// The simulated driver's function of a name.
+/// What the driver stands on, whether `cuInit` was called or not.
+fn opened() -> Result<&'static Host, Status> {
+    // SAFETY: null, or from `Box::into_raw` in `open` and never freed.
+    unsafe { HOST.load(Ordering::Acquire).as_ref() }.ok_or(Status::NOT_INITIALIZED)
+}
+
+/// What the driver stands on, once `cuInit` was called, and where it may be called.
+fn host() -> Result<&'static Host, Status> {
+    streams::permitted()?;
+    let host = opened()?;
+    host.state.initialized()?;
+    Ok(host)
+}
+
+/// The driver's function of this name; none for one that the simulated driver lacks.
 pub(crate) fn function(name: &str) -> Option<Function> {
-    modules::lookup(name)
-        .or_else(|| launch::lookup(name))
-        .or_else(|| tensor_maps::lookup(name))
+    let name = same_function(name);
+    [
+        init::lookup,
+        errors::lookup,
+        devices::lookup,
+        contexts::lookup,
+        streams::lookup,
+        memory::lookup,
+        copies::lookup,
+        modules::lookup,
+        launch::lookup,
+        tensor_maps::lookup,
+    ]
+    .iter()
+    .find_map(|lookup| lookup(name))
+}
+
+/// First versions of functions whose interface did not change in 64-bit programs.
+fn same_function(name: &str) -> &str {
+    match name {
+        "cuCtxDestroy" => "cuCtxDestroy_v2",
+        "cuCtxPopCurrent" => "cuCtxPopCurrent_v2",
+        "cuCtxPushCurrent" => "cuCtxPushCurrent_v2",
+        "cuDevicePrimaryCtxRelease" => "cuDevicePrimaryCtxRelease_v2",
+        "cuDevicePrimaryCtxReset" => "cuDevicePrimaryCtxReset_v2",
+        "cuDevicePrimaryCtxSetFlags" => "cuDevicePrimaryCtxSetFlags_v2",
+        "cuEventDestroy" => "cuEventDestroy_v2",
+        "cuMemHostRegister" => "cuMemHostRegister_v2",
+        "cuStreamDestroy" => "cuStreamDestroy_v2",
+        other => other,
+    }
+}
+
+/// The device of the calling thread's context, for hooks.
+pub(crate) fn current_device() -> Option<usize> {
+    contexts::current().ok().map(|current| current.ordinal)
+}
+
+/// The device and the stream that a handle names, for hooks: 0 and 1 are the null stream of the
+/// current context, 2 is the calling thread's own.
+pub(crate) fn stream_id(handle: Handle) -> Option<(usize, StreamId)> {
+    let stream = streams::resolve(handle, streams::Null::Legacy).ok()?;
+    Some((stream.ordinal, stream.id))
 }

@@ -1,21 +1,15 @@
-//! Objects of the simulated driver and its libraries by their handles: numbers, never reused and
-//! never dereferenced.
+//! Objects that are no part of the driver's [`State`](super::state::State): programs, graphs and
+//! what libraries make.
 //!
 //! A handle of another kind, or of an object that is gone, finds nothing. (The real driver's
 //! handles are pointers, and a stale one is undefined behaviour there.)
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
+use super::handles::new_handle;
 use crate::abi::Handle;
-
-/// A number that no object has had in this process.
-fn new_handle() -> Handle {
-    static NEXT: AtomicU64 = AtomicU64::new(0x5_0000_0000);
-    NEXT.fetch_add(16, Ordering::Relaxed)
-}
 
 /// Objects of one kind by their handle.
 pub(super) struct Objects<T>(Mutex<FxHashMap<Handle, T>>);

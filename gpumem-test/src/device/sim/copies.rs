@@ -70,6 +70,11 @@ impl SimDevice {
         Ok(())
     }
 
+    /// Whether a range lies inside one live allocation or mapped stretch, as all calls here demand.
+    pub fn holds(&self, address: Address, length: u64) -> bool {
+        self.require(address, length).is_ok()
+    }
+
     /// Host bytes that stand for the contents of device memory, about.
     pub fn host_bytes(&self) -> u64 {
         self.supply.contents.host_bytes()

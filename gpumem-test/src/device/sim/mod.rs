@@ -16,6 +16,7 @@ mod fences;
 mod free_list;
 mod memory;
 mod order;
+mod outside;
 mod pool;
 mod pools;
 mod profile;
@@ -25,6 +26,7 @@ mod streams;
 mod supply;
 mod tiling;
 mod vmm;
+mod window;
 
 #[cfg(test)]
 mod tests;
@@ -42,6 +44,7 @@ use self::pool::Pool;
 use self::statics::Statics;
 use self::supply::Supply;
 use self::vmm::Vmm;
+use self::window::Window;
 use crate::device::{MemoryInfo, Refusal};
 use crate::ids::Address;
 
@@ -65,6 +68,9 @@ fn units(bytes: u64) -> Option<u64> {
 pub struct SimDevice {
     profile: DeviceProfile,
     supply: Supply,
+    /// What [`SimDevice::charge`] took of it.
+    charged: u64,
+    window: Window,
     direct: Direct,
     /// By pool number; the default pool is the first and stays.
     pools: Vec<Option<Pool>>,
@@ -83,6 +89,8 @@ impl SimDevice {
         let default_pool = Pool::new(profile.total, false);
         Self {
             supply: Supply::new(profile.usable()),
+            charged: 0,
+            window: Window::default(),
             direct: Direct::new(DIRECT_BASE),
             pools: vec![Some(default_pool)],
             vmm: Vmm::default(),
@@ -112,7 +120,8 @@ impl SimDevice {
         self.supply.budget()
     }
 
-    /// Bytes that are in use: pages of plain allocations, chunks of pools, created pages.
+    /// Bytes that are in use: pages of plain allocations, chunks of pools, created pages, what was
+    /// charged.
     pub fn used(&self) -> u64 {
         self.supply.used()
     }
@@ -176,6 +185,30 @@ impl SimDevice {
         self.vmm.create(&mut self.supply, size)
     }
 
+    /// Reserves address space (`cuMemAddressReserve`) at a multiple of `alignment`, a power of two.
+    ///
+    /// # Errors
+    /// [`Refusal::OutOfMemory`] if there is no such range.
+    pub fn reserve_aligned(&mut self, size: u64, alignment: u64) -> Result<Address, Refusal> {
+        if !(alignment.is_power_of_two() || alignment == 0) || alignment > 1 << 40 {
+            return Err(Refusal::OutOfMemory);
+        }
+        self.vmm.reserve_aligned(size, alignment)
+    }
+
+    /// Gives address space back (`cuMemAddressFree`).
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidValue`] if that is no reserved range, or something is mapped in it.
+    pub fn free_range(&mut self, address: Address, size: u64) -> Result<(), Refusal> {
+        self.vmm.release_range(address, size)
+    }
+
+    /// Whether an address lies in reserved address space.
+    pub fn has_range(&self, address: Address) -> bool {
+        self.vmm.has_range(address)
+    }
+
     /// Maps pages into a reserved range (`cuMemMap`).
     ///
     /// # Errors
@@ -206,18 +239,22 @@ impl SimDevice {
         }
         match self.direct.allocate(&mut self.supply, size) {
             Err(Refusal::OutOfMemory) => {
-                // All spare chunks go, even where they are too few.
-                let mut released = false;
-                for pool in self.pools.iter_mut().flatten() {
-                    released |= pool.release_down_to(&mut self.supply, 0);
-                }
-                if !released {
+                if !self.release_spare_chunks() {
                     return Err(Refusal::OutOfMemory);
                 }
                 self.direct.allocate(&mut self.supply, size)
             }
             outcome => outcome,
         }
+    }
+
+    /// Takes back what the pools have and do not use, all of it, even where that is too little.
+    fn release_spare_chunks(&mut self) -> bool {
+        let mut released = false;
+        for pool in self.pools.iter_mut().flatten() {
+            released |= pool.release_down_to(&mut self.supply, 0);
+        }
+        released
     }
 
     fn info(&self) -> MemoryInfo {
@@ -227,7 +264,9 @@ impl SimDevice {
                 total: budget,
             },
             None => MemoryInfo {
-                free: self.profile.free_after_context() - self.supply.used(),
+                free: self.profile.free_after_context()
+                    - self.supply.used()
+                    - self.supply.outside(),
                 total: self.profile.total,
             },
         }
@@ -246,7 +285,7 @@ impl SimDevice {
     #[doc(hidden)]
     pub fn check(&self) {
         self.direct.check();
-        let mut used = self.direct.device_bytes() + self.vmm.device_bytes();
+        let mut used = self.direct.device_bytes() + self.vmm.device_bytes() + self.charged;
         let mut ranges = Vec::new();
         for pool in self.pools.iter().flatten() {
             pool.check();
@@ -264,7 +303,7 @@ impl SimDevice {
             "what is used is what the parts hold"
         );
         assert!(
-            used <= self.profile.usable(),
+            used + self.supply.outside() <= self.profile.usable(),
             "no more is used than there is"
         );
     }

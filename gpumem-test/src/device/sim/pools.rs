@@ -1,7 +1,7 @@
 //! The device's calls on stream-ordered pools.
 
 use super::pool::{CHUNK, Pool};
-use super::{FIRST_POOL_BASE, PoolFigures, ReusePolicy, SimDevice};
+use super::{PoolFigures, ReusePolicy, SimDevice};
 use crate::device::Refusal;
 use crate::ids::{Address, PoolId, StreamId};
 
@@ -141,6 +141,23 @@ impl SimDevice {
         }
     }
 
+    /// The pool that an address belongs to.
+    pub fn pool_of(&self, address: Address) -> Option<PoolId> {
+        let index = self.pool_at(address)?;
+        u32::try_from(index).ok().map(PoolId)
+    }
+
+    /// The addresses that a pool may give; none before its first use.
+    ///
+    /// # Errors
+    /// See [`Self::trim_pool`].
+    pub fn pool_range(&self, pool: PoolId) -> Result<std::ops::Range<u64>, Refusal> {
+        let pool = self.pool(pool)?;
+        let start = pool.base().unwrap_or(0);
+        let length = pool.base().map_or(0, |_| pool.range_bytes());
+        Ok(start..start + length)
+    }
+
     /// Takes memory from a pool; see the trait of devices.
     pub(super) fn take_ordered(
         &mut self,
@@ -179,12 +196,15 @@ impl SimDevice {
             .filter_map(|pool| Some((pool.base()?, pool.range_bytes())))
             .collect();
         taken.sort_unstable();
-        let mut start = FIRST_POOL_BASE;
+        let mut start = self.window.first_pool;
         for (base, length) in taken {
             if base.saturating_sub(start) >= size {
                 break;
             }
             start = start.max(base + length);
+        }
+        if self.window.end_of_pools.saturating_sub(start) < size {
+            return Err(Refusal::OutOfMemory);
         }
         self.set_pool_base(pool, Address(start))
     }

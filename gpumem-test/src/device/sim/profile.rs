@@ -12,6 +12,10 @@ const CONTEXT_OVERHEAD: u64 = 552_402_944;
 /// Bytes that no program can ever allocate. Source: as above.
 const UNUSABLE_TAIL: u64 = 3_276_800;
 
+/// Total memory of an H200 as `cuMemGetInfo` reports it: the management library's 150 754 820 096
+/// less the 644 939 776 that it calls reserved. Source: as above.
+const H200_TOTAL: u64 = 150_109_880_320;
+
 /// A card: what of it matters to memory. Sizes are bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -22,6 +26,8 @@ pub struct DeviceProfile {
     pub marketing_name: String,
     /// Total memory as `cuMemGetInfo` reports it.
     pub total: u64,
+    /// Total memory as `cuDeviceTotalMem` reports it.
+    pub device_total: u64,
     /// Memory gone when the primary context has been made.
     pub context_overhead: u64,
     /// Memory that is reported as free and cannot be had.
@@ -66,7 +72,9 @@ impl DeviceProfile {
         Self {
             name: "h200".to_owned(),
             marketing_name: "NVIDIA H200".to_owned(),
-            total: 150_109_880_320,
+            total: H200_TOTAL,
+            // What `cuMemGetInfo` says, as other cards were seen to do; not measured on this one.
+            device_total: H200_TOTAL,
             context_overhead: CONTEXT_OVERHEAD,
             unusable_tail: UNUSABLE_TAIL,
             granularity: PAGE,
@@ -97,6 +105,7 @@ impl DeviceProfile {
                 name: (*card).to_owned(),
                 marketing_name: (*marketing_name).to_owned(),
                 total: gib << 30,
+                device_total: gib << 30,
                 source: ProfileSource::Vendor,
                 ..Self::h200()
             }),
@@ -125,6 +134,7 @@ impl DeviceProfile {
             name: text.split_whitespace().collect(),
             marketing_name: format!("simulated {}", Bytes::new(total)),
             total,
+            device_total: total,
             source: ProfileSource::Requested,
             ..Self::h200()
         })

@@ -1,7 +1,7 @@
-//! Device memory of programs' variables, which no allocator gives.
+//! Device memory that no allocator gives: variables of programs, memory of graphs.
 //!
-//! It has addresses and bytes and counts for nothing: how much of the device a program takes is
-//! part of its context's overhead.
+//! It has addresses and bytes and counts for nothing by itself: what a program takes of the device
+//! is not known, and what backs a graph's memory is charged when there is something.
 
 use std::collections::BTreeMap;
 
@@ -9,47 +9,68 @@ use super::{SimDevice, UNIT};
 use crate::device::Refusal;
 use crate::ids::Address;
 
-/// Given upwards from here, between the ranges without memory and plain memory.
-const FIRST: u64 = 0x7100_0000_0000;
-const END: u64 = 0x7800_0000_0000;
+/// Devices' pieces lie between these, above the pools and below where executables are loaded.
+const FIRST: u64 = 0x5000_0000_0000;
+const END: u64 = 0x5400_0000_0000;
 
-/// Bytes of each piece by its address.
-#[derive(Debug, Default)]
-pub(super) struct Statics(BTreeMap<u64, u64>);
+/// The pieces of a device.
+#[derive(Debug)]
+pub(super) struct Statics {
+    /// Bytes of each piece by its address.
+    pieces: BTreeMap<u64, u64>,
+    /// Addresses are given upwards in here, half-open.
+    window: (u64, u64),
+}
+
+impl Default for Statics {
+    fn default() -> Self {
+        Self {
+            pieces: BTreeMap::new(),
+            window: (FIRST, END),
+        }
+    }
+}
 
 impl Statics {
+    /// Gives addresses in the `ordinal`-th of `count` parts of the address space.
+    pub(super) fn set_window(&mut self, ordinal: u64, count: u64) {
+        let part = (END - FIRST) / count / UNIT * UNIT;
+        let start = FIRST + ordinal * part;
+        self.window = (start, start + part);
+    }
+
     fn take(&mut self, size: u64) -> Option<Address> {
         let length = size.max(1).checked_next_multiple_of(UNIT)?;
-        let mut start = FIRST;
-        for (&taken, &bytes) in &self.0 {
+        let (mut start, end) = self.window;
+        for (&taken, &bytes) in &self.pieces {
             if taken - start >= length {
                 break;
             }
             start = taken + bytes.max(1).next_multiple_of(UNIT);
         }
-        if END - start < length {
+        if end - start < length {
             return None;
         }
-        self.0.insert(start, size);
+        self.pieces.insert(start, size);
         Some(Address(start))
     }
 
     /// The piece that contains an address: its start and bytes.
     pub(super) fn containing(&self, address: Address) -> Option<(Address, u64)> {
-        let (&start, &bytes) = self.0.range(..=address.0).next_back()?;
+        let (&start, &bytes) = self.pieces.range(..=address.0).next_back()?;
         (address.0 - start < bytes).then_some((Address(start), bytes))
     }
 }
 
 impl SimDevice {
-    /// Takes memory for a variable of a program; no budget counts it.
+    /// Takes such memory; no budget counts it.
     pub(crate) fn take_static(&mut self, size: u64) -> Result<Address, Refusal> {
         self.statics.take(size).ok_or(Refusal::OutOfMemory)
     }
 
     /// Gives such memory back; nothing happens if there is none.
     pub(crate) fn give_static(&mut self, address: Address) {
-        if let Some(bytes) = self.statics.0.remove(&address.0) {
+        if let Some(bytes) = self.statics.pieces.remove(&address.0) {
             self.supply.forget(address, bytes);
         }
     }

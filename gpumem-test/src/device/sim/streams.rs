@@ -114,6 +114,17 @@ impl SimDevice {
         Ok(self.order.is_finished(slot, self.order.ticket()))
     }
 
+    /// Whether a synchronisation of a stream would find everything finished; the null stream's
+    /// covers all blocking ones.
+    pub fn is_idle(&self, stream: StreamId) -> bool {
+        let Some(slot) = self.order.find(stream) else {
+            return true;
+        };
+        self.order
+            .covered_by(slot)
+            .all(|slot| self.order.is_idle(slot))
+    }
+
     /// Issues work that touches no pool: a kernel, a copy, a fill. Only the order that the legacy
     /// null stream demands follows from it.
     pub fn issue_work(&mut self, stream: StreamId) {

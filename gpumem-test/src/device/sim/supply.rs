@@ -14,6 +14,8 @@ pub(super) struct Supply {
     usable: u64,
     /// What they have.
     used: u64,
+    /// What the driver took for itself since the primary context was made.
+    outside: u64,
     budget: Option<u64>,
     watched: bool,
     changes: VecDeque<BackingChange>,
@@ -26,6 +28,7 @@ impl Supply {
         Self {
             usable,
             used: 0,
+            outside: 0,
             budget: None,
             watched: false,
             changes: VecDeque::new(),
@@ -48,7 +51,7 @@ impl Supply {
 
     /// Bytes that could still be had if there were no budget.
     pub(super) fn free_without_budget(&self) -> u64 {
-        self.usable.saturating_sub(self.used)
+        self.usable.saturating_sub(self.used + self.outside)
     }
 
     /// Bytes that can still be had.
@@ -74,6 +77,29 @@ impl Supply {
     pub(super) fn give(&mut self, bytes: u64) {
         debug_assert!(bytes <= self.used, "{bytes} given back of {}", self.used);
         self.used -= bytes;
+    }
+
+    /// Takes `bytes` beside any budget if there are so many.
+    pub(super) fn take_outside(&mut self, bytes: u64) -> bool {
+        let enough = bytes <= self.free_without_budget();
+        if enough {
+            self.outside += bytes;
+        }
+        enough
+    }
+
+    /// Gives back what was taken beside any budget.
+    pub(super) fn give_outside(&mut self, bytes: u64) {
+        assert!(
+            bytes <= self.outside,
+            "{bytes} given back of {} outside",
+            self.outside
+        );
+        self.outside -= bytes;
+    }
+
+    pub(super) fn outside(&self) -> u64 {
+        self.outside
     }
 
     /// Drops what is stored in a range whose memory went back.

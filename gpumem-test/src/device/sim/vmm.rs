@@ -38,8 +38,10 @@ struct Mapping {
 }
 
 /// All ranges, pages and mappings.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Vmm {
+    /// Ranges are given from the first to the second.
+    window: (u64, u64),
     /// Bytes of each range by its address.
     ranges: BTreeMap<u64, u64>,
     mappings: BTreeMap<u64, Mapping>,
@@ -47,26 +49,62 @@ pub(super) struct Vmm {
     created: u64,
 }
 
+impl Default for Vmm {
+    fn default() -> Self {
+        Self {
+            window: (FIRST_RANGE, END_OF_RANGES),
+            ranges: BTreeMap::new(),
+            mappings: BTreeMap::new(),
+            pages: FxHashMap::default(),
+            created: 0,
+        }
+    }
+}
+
 impl Vmm {
+    /// Gives ranges in the `ordinal`-th of `count` parts of the address space.
+    pub(super) fn set_window(&mut self, ordinal: u64, count: u64) {
+        let part = (END_OF_RANGES - FIRST_RANGE) / count / GRANULARITY * GRANULARITY;
+        let start = FIRST_RANGE + ordinal * part;
+        self.window = (start, start + part);
+    }
+
     pub(super) fn reserve(&mut self, size: u64) -> Result<Address, Refusal> {
+        self.reserve_aligned(size, GRANULARITY)
+    }
+
+    /// Reserves a range whose start is a multiple of `alignment`, a power of two.
+    pub(super) fn reserve_aligned(
+        &mut self,
+        size: u64,
+        alignment: u64,
+    ) -> Result<Address, Refusal> {
+        let alignment = alignment.max(GRANULARITY);
         if size == 0 {
             return Err(Refusal::InvalidValue);
         }
         let size = size
             .checked_next_multiple_of(GRANULARITY)
             .ok_or(Refusal::OutOfMemory)?;
-        let mut start = FIRST_RANGE;
+        let (first, end) = self.window;
+        let mut start = first.next_multiple_of(alignment);
         for (&taken, &length) in &self.ranges {
-            if taken - start >= size {
+            if taken.saturating_sub(start) >= size {
                 break;
             }
-            start = taken + length;
+            start = start.max((taken + length).next_multiple_of(alignment));
         }
-        if END_OF_RANGES - start < size {
+        if end.saturating_sub(start) < size {
             return Err(Refusal::OutOfMemory);
         }
         self.ranges.insert(start, size);
         Ok(Address(start))
+    }
+
+    /// Whether an address is in a reserved range.
+    pub(super) fn has_range(&self, address: Address) -> bool {
+        let before = self.ranges.range(..=address.0).next_back();
+        before.is_some_and(|(start, length)| address.0 - start < *length)
     }
 
     pub(super) fn release_range(&mut self, address: Address, size: u64) -> Result<(), Refusal> {

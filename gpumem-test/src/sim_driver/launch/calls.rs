@@ -4,7 +4,7 @@ use std::ffi::{c_uint, c_void};
 
 use super::Launch;
 use crate::abi::{Handle, Status};
-use crate::sim_driver::reach;
+use crate::sim_driver::streams::{Null, resolve};
 
 /// `CUlaunchConfig`.
 #[derive(Clone, Copy)]
@@ -50,93 +50,52 @@ unsafe fn launch_of(
     Ok((launch, config.stream))
 }
 
+stream_functions! { null:
+    fn cuLaunchKernel, cuLaunchKernel_ptsz(
+        function: Handle,
+        grid_x: c_uint,
+        grid_y: c_uint,
+        grid_z: c_uint,
+        block_x: c_uint,
+        block_y: c_uint,
+        block_z: c_uint,
+        shared: c_uint,
+        stream: Handle,
+        _parameters: *const *const c_void,
+        _extra: *const *const c_void,
+    ) {
+        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+        Launch { function, grid, block, shared }.issue(resolve(stream, null)?)
+    }
+
+    fn cuLaunchKernelEx, cuLaunchKernelEx_ptsz(
+        config: *const LaunchConfig,
+        function: Handle,
+        _parameters: *const *const c_void,
+        _extra: *const *const c_void,
+    ) {
+        let (launch, stream) = launch_of(config, function)?;
+        launch.issue(resolve(stream, null)?)
+    }
+
+    fn cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz(
+        function: Handle,
+        grid_x: c_uint,
+        grid_y: c_uint,
+        grid_z: c_uint,
+        block_x: c_uint,
+        block_y: c_uint,
+        block_z: c_uint,
+        shared: c_uint,
+        stream: Handle,
+        _parameters: *const *const c_void,
+    ) {
+        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+        Launch { function, grid, block, shared }.issue(resolve(stream, null)?)
+    }
+}
+
 driver_functions! {
-    fn cuLaunchKernel(
-        function: Handle,
-        grid_x: c_uint,
-        grid_y: c_uint,
-        grid_z: c_uint,
-        block_x: c_uint,
-        block_y: c_uint,
-        block_z: c_uint,
-        shared: c_uint,
-        stream: Handle,
-        _parameters: *const *const c_void,
-        _extra: *const *const c_void,
-    ) {
-        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        Launch { function, grid, block, shared }.issue(stream)
-    }
-
-    fn cuLaunchKernel_ptsz(
-        function: Handle,
-        grid_x: c_uint,
-        grid_y: c_uint,
-        grid_z: c_uint,
-        block_x: c_uint,
-        block_y: c_uint,
-        block_z: c_uint,
-        shared: c_uint,
-        stream: Handle,
-        _parameters: *const *const c_void,
-        _extra: *const *const c_void,
-    ) {
-        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        Launch { function, grid, block, shared }.issue(reach::per_thread(stream))
-    }
-
-    fn cuLaunchKernelEx(
-        config: *const LaunchConfig,
-        function: Handle,
-        _parameters: *const *const c_void,
-        _extra: *const *const c_void,
-    ) {
-        let (launch, stream) = launch_of(config, function)?;
-        launch.issue(stream)
-    }
-
-    fn cuLaunchKernelEx_ptsz(
-        config: *const LaunchConfig,
-        function: Handle,
-        _parameters: *const *const c_void,
-        _extra: *const *const c_void,
-    ) {
-        let (launch, stream) = launch_of(config, function)?;
-        launch.issue(reach::per_thread(stream))
-    }
-
-    fn cuLaunchCooperativeKernel(
-        function: Handle,
-        grid_x: c_uint,
-        grid_y: c_uint,
-        grid_z: c_uint,
-        block_x: c_uint,
-        block_y: c_uint,
-        block_z: c_uint,
-        shared: c_uint,
-        stream: Handle,
-        _parameters: *const *const c_void,
-    ) {
-        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        Launch { function, grid, block, shared }.issue(stream)
-    }
-
-    fn cuLaunchCooperativeKernel_ptsz(
-        function: Handle,
-        grid_x: c_uint,
-        grid_y: c_uint,
-        grid_z: c_uint,
-        block_x: c_uint,
-        block_y: c_uint,
-        block_z: c_uint,
-        shared: c_uint,
-        stream: Handle,
-        _parameters: *const *const c_void,
-    ) {
-        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        Launch { function, grid, block, shared }.issue(reach::per_thread(stream))
-    }
-
     fn cuLaunchCooperativeKernelMultiDevice(
         launches: *const LaunchParams,
         count: c_uint,
@@ -153,7 +112,7 @@ driver_functions! {
                 block: params.block,
                 shared: params.shared,
             };
-            launch.issue(params.stream)?;
+            launch.issue(resolve(params.stream, Null::Legacy)?)?;
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use super::Launch;
 use crate::abi::{Handle, Status};
 use crate::sim_driver::modules::kernel_function;
 use crate::sim_driver::objects::lock;
+use crate::sim_driver::streams::{Null, resolve};
 
 /// Shape of the block and bytes of shared memory by function.
 static SHAPES: Mutex<FxHashMap<Handle, ([c_uint; 3], c_uint)>> =
@@ -25,7 +26,7 @@ fn launch(function: Handle, width: c_int, height: c_int, stream: Handle) -> Resu
         block,
         shared,
     }
-    .issue(stream)
+    .issue(resolve(stream, Null::Legacy)?)
 }
 
 driver_functions! {

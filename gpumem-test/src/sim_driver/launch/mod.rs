@@ -6,13 +6,16 @@ mod legacy;
 use std::ffi::c_uint;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::Function;
 use super::modules::kernel_function;
-use super::{Function, reach};
+use super::streams::{Null, OnStream, resolve};
 use crate::abi::{Handle, Status};
 
 /// The function of a name that is one of this folder's.
 pub(super) fn lookup(name: &str) -> Option<Function> {
-    calls::lookup(name).or_else(|| legacy::lookup(name))
+    calls::lookup(name)
+        .or_else(|| calls::lookup_on_streams(name))
+        .or_else(|| legacy::lookup(name))
 }
 
 static LAUNCHES: AtomicU64 = AtomicU64::new(0);
@@ -29,8 +32,8 @@ pub(super) fn count(kernels: u64) {
 
 /// Issues a kernel of a library, of which nothing but its stream is known.
 pub(super) fn issue_of_library(stream: Handle) -> Result<(), Status> {
-    let (ordinal, stream) = reach::stream(stream)?;
-    reach::with(ordinal, |device| device.issue_work(stream))?;
+    let stream = resolve(stream, Null::Legacy)?;
+    stream.device(|device| device.issue_work(stream.id));
     count(1);
     Ok(())
 }
@@ -76,10 +79,9 @@ impl Launch {
     }
 
     /// Issues it on a stream.
-    pub(super) fn issue(self, stream: Handle) -> Result<(), Status> {
-        let (ordinal, stream) = reach::stream(stream)?;
+    pub(super) fn issue(self, stream: OnStream) -> Result<(), Status> {
         self.check()?;
-        reach::with(ordinal, |device| device.issue_work(stream))?;
+        stream.device(|device| device.issue_work(stream.id));
         count(1);
         Ok(())
     }

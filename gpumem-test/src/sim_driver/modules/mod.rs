@@ -144,7 +144,7 @@ impl Module {
             return Ok((*address, variable.bytes));
         }
         let take = |device: &mut crate::device::sim::SimDevice| device.take_static(variable.bytes);
-        let address = reach::with(self.ordinal, take)?.map_err(reach::status)?;
+        let address = reach::with(self.ordinal, take)??;
         variables.insert(name.to_owned(), address);
         Ok((address, variable.bytes))
     }

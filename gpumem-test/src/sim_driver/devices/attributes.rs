@@ -1,0 +1,290 @@
+//! Attributes of devices, those of CUDA 13.0.
+
+use std::ffi::c_int;
+
+use super::cards::{Card, card_of};
+use super::identity::bus;
+use crate::abi::{Ordinal, Status};
+use crate::sim_driver::contexts::ordinal;
+use crate::sim_driver::export::put;
+use crate::sim_driver::{Host, host};
+
+/// What attributes depend on.
+#[derive(Clone, Copy)]
+struct Of {
+    card: Card,
+    ordinal: usize,
+}
+
+/// An attribute by its number.
+///
+/// Source: the programming guide's table of limits by capability, the vendor's data sheets, and
+/// what programs print of an H200; of the other cards, what is not the card's own is an H200's.
+fn value(of: Of, attribute: c_int) -> Option<c_int> {
+    let Of { card, ordinal } = of;
+    let (major, minor) = card.capability;
+    let since = |version: i32| c_int::from(major >= version);
+    let data_centre = c_int::from(card.is_data_centre);
+    Some(match attribute {
+        // Blocks, grids, shared memory, constants, warps, pitch, registers.
+        1..=3 => 1024,
+        4 => 64,
+        5 => c_int::MAX,
+        6 | 7 => 65_535,
+        8 => 48 << 10,
+        9 => 64 << 10,
+        10 => 32,
+        11 => c_int::MAX,
+        12 => 64 << 10,
+        13 => card.clock,
+        14 => 512,
+        15 => 1,
+        16 => card.multiprocessors,
+        // No time limit, not integrated, maps host memory, default compute mode.
+        17 | 18 => 0,
+        19 => 1,
+        20 => 0,
+        21..=74 | 77 => return textures_and_bus(of, attribute),
+        75 => major,
+        76 => minor,
+        // Stream priorities, caches.
+        78..=80 => 1,
+        81 => card.shared_per_multiprocessor,
+        82 => 64 << 10,
+        83 => 1,
+        84 => 0,
+        85 => ordinal as c_int,
+        86 => 0,
+        87 => {
+            if card.is_data_centre && !matches!((major, minor), (7, 5) | (8, 6 | 9)) {
+                2
+            } else if (major, minor) == (7, 5) {
+                32
+            } else {
+                64
+            }
+        }
+        // Pageable memory is not reached; managed memory is, by host and devices at once.
+        88 => 0,
+        89..=98 => match attribute {
+            92..=94 => 0,
+            97 => card.shared_per_block,
+            _ => 1,
+        },
+        99 => 1,
+        100 | 101 => 0,
+        // Virtual memory, file descriptors; the handles of another operating system.
+        102 | 103 => 1,
+        104 | 105 => 0,
+        106 => card.blocks_per_multiprocessor,
+        107 => since(8),
+        108 => {
+            if major >= 8 {
+                card.l2_cache / 8 * 5
+            } else {
+                0
+            }
+        }
+        109 => {
+            if major >= 8 {
+                128 << 20
+            } else {
+                0
+            }
+        }
+        110 => data_centre,
+        111 => {
+            if major >= 8 {
+                1 << 10
+            } else {
+                0
+            }
+        }
+        112..=116 => {
+            if attribute == 116 {
+                data_centre
+            } else {
+                1
+            }
+        }
+        117 => data_centre,
+        118 => {
+            if card.is_data_centre {
+                100
+            } else {
+                0
+            }
+        }
+        119 => {
+            if major >= 9 {
+                9
+            } else {
+                1
+            }
+        }
+        120 => since(9),
+        121..=123 => 1,
+        124 => data_centre,
+        125 => 1,
+        126 => {
+            if major >= 9 {
+                4
+            } else {
+                1
+            }
+        }
+        127 => since(9),
+        // Handles of a fabric need its service.
+        128 => 0,
+        129 => since(9),
+        130 => 0,
+        131 => -1,
+        // Multicast needs a switch.
+        132 | 133 => 0,
+        134 => 0,
+        135 | 138 => 0,
+        // Decompression by the hardware.
+        136 => {
+            if (major, minor) == (10, 0) {
+                7
+            } else {
+                0
+            }
+        }
+        137 => {
+            if (major, minor) == (10, 0) {
+                4 << 20
+            } else {
+                0
+            }
+        }
+        // The device's numbers on the bus are not made up.
+        139 | 140 => 0,
+        141 | 142 => 1,
+        143 => 0,
+        144 | 145 => 0,
+        146..=148 => 0,
+        _ => return None,
+    })
+}
+
+/// Textures, surfaces, the bus and the memory's clock.
+fn textures_and_bus(of: Of, attribute: c_int) -> Option<c_int> {
+    let card = of.card;
+    Some(match attribute {
+        21 | 22 => 131_072,
+        23 => 65_536,
+        24..=26 => 16_384,
+        27 | 28 => 32_768,
+        29 => 2048,
+        30 => 512,
+        31 => 1,
+        32 => card.is_data_centre.into(),
+        33 => bus(of.ordinal),
+        34 | 35 => 0,
+        36 => card.memory_clock,
+        37 => card.bus_width,
+        38 => card.l2_cache,
+        39 => card.threads_per_multiprocessor,
+        40 => {
+            if card.is_data_centre {
+                3
+            } else {
+                2
+            }
+        }
+        41 => 1,
+        42 => 32_768,
+        43 => 2048,
+        44 => 1,
+        45 | 46 => 32_768,
+        47 | 48 => 8192,
+        49 => 32_768,
+        50 => 0,
+        51 => 32,
+        52 | 53 => 32_768,
+        54 => 2046,
+        55 => 32_768,
+        56 => 131_072,
+        57 => 65_536,
+        58..=60 => 16_384,
+        61 => 32_768,
+        62 => 2048,
+        63 | 64 => 32_768,
+        65 => 2048,
+        66 | 67 => 32_768,
+        68 => 2046,
+        69 => 268_435_456,
+        70 => 131_072,
+        71 => 65_000,
+        72 => 2_097_120,
+        73 | 74 => 32_768,
+        77 => 32_768,
+        _ => return None,
+    })
+}
+
+/// An attribute of a device by its number.
+pub(in crate::sim_driver) fn attribute(
+    host: &Host,
+    ordinal: usize,
+    number: c_int,
+) -> Option<c_int> {
+    let card = host.device(ordinal, |device| card_of(device.profile()));
+    value(Of { card, ordinal }, number)
+}
+
+driver_functions! {
+    fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: Ordinal) {
+        let host = host()?;
+        let ordinal = ordinal(host, device)?;
+        put(value, self::attribute(host, ordinal, attribute).ok_or(Status::INVALID_VALUE)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Of, value};
+    use crate::device::sim::DeviceProfile;
+    use crate::sim_driver::devices::cards::card_of;
+
+    #[test]
+    fn every_attribute_of_every_card_has_a_value() {
+        for name in DeviceProfile::names() {
+            let card = card_of(&DeviceProfile::by_name(name).unwrap());
+            let of = Of { card, ordinal: 0 };
+            for attribute in 1..=148 {
+                assert!(
+                    value(of, attribute).is_some(),
+                    "{name}, attribute {attribute}"
+                );
+            }
+            assert_eq!(value(of, 0), None);
+            assert_eq!(value(of, 149), None);
+        }
+    }
+
+    #[test]
+    fn an_h200_is_an_h200() {
+        let of = Of {
+            card: card_of(&DeviceProfile::h200()),
+            ordinal: 2,
+        };
+        let some = [
+            (75, 9),
+            (76, 0),
+            (16, 132),
+            (39, 2048),
+            (97, 232_448),
+            (33, 3),
+            (120, 1),
+        ];
+        for (attribute, expected) in some {
+            assert_eq!(
+                value(of, attribute),
+                Some(expected),
+                "attribute {attribute}"
+            );
+        }
+    }
+}

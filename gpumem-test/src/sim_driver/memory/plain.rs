@@ -1,0 +1,94 @@
+//! Plain device memory.
+
+use std::ffi::c_uint;
+
+use super::managed;
+use crate::abi::{DevicePtr, Handle, Status};
+use crate::device::DeviceMemory;
+use crate::ids::Address;
+use crate::sim_driver::contexts::{Current, current};
+use crate::sim_driver::export::{Answer, put};
+use crate::sim_driver::{Host, streams};
+
+pub(super) fn own(current: Current, address: Address) {
+    if address != Address::NULL {
+        let tables = &mut *current.host.state.tables();
+        tables.memory.owners.insert(address.0, current.context);
+    }
+}
+
+/// Frees an allocation of whatever kind but pinned host memory, of whichever device, once
+/// everything on its device is done.
+fn free(address: DevicePtr) -> Answer {
+    let current = current()?;
+    if address == 0 {
+        return Ok(());
+    }
+    streams::wait_for_device(current.host, current.ordinal);
+    if managed::free(current.host, address)? {
+        return Ok(());
+    }
+    // The own device first: it nearly always is.
+    let others = (0..current.host.devices.count()).filter(|other| *other != current.ordinal);
+    for ordinal in std::iter::once(current.ordinal).chain(others) {
+        let freed = current
+            .host
+            .device(ordinal, |device| device.free(Address(address)));
+        if freed.is_ok() {
+            current.host.state.tables().memory.owners.remove(&address);
+            return Ok(());
+        }
+    }
+    Err(Status::INVALID_VALUE)
+}
+
+/// Frees what a context's functions allocated.
+pub(super) fn clear(host: &Host, context: Handle) {
+    let mut owned: Vec<u64> = {
+        let owners = &mut host.state.tables().memory.owners;
+        let owned = owners.iter().filter(|(_, owner)| **owner == context);
+        let owned = owned.map(|(address, _)| *address).collect();
+        owners.retain(|_, owner| *owner != context);
+        owned
+    };
+    owned.sort_unstable();
+    for address in owned {
+        let found = (0..host.devices.count())
+            .any(|ordinal| host.device(ordinal, |device| device.free(Address(address)).is_ok()));
+        debug_assert!(found, "what has an owner is allocated: {address:#x}");
+    }
+}
+
+driver_functions! {
+    fn cuMemAlloc_v2(address: *mut DevicePtr, bytes: usize) {
+        let current = current()?;
+        if address.is_null() {
+            return Err(Status::INVALID_VALUE);
+        }
+        let taken = current.device(|device| device.malloc(bytes as u64))?;
+        own(current, taken);
+        put(address, taken.0)
+    }
+
+    fn cuMemAllocPitch_v2(
+        address: *mut DevicePtr,
+        pitch: *mut usize,
+        width: usize,
+        height: usize,
+        element: c_uint,
+    ) {
+        let current = current()?;
+        if address.is_null() || pitch.is_null() || !matches!(element, 4 | 8 | 16) {
+            return Err(Status::INVALID_VALUE);
+        }
+        let (taken, distance) =
+            current.device(|device| device.malloc_pitch(width as u64, height as u64))?;
+        own(current, taken);
+        put(pitch, distance as usize)?;
+        put(address, taken.0)
+    }
+
+    fn cuMemFree_v2(address: DevicePtr) {
+        free(address)
+    }
+}
