@@ -18,20 +18,34 @@ mod devices;
 mod errors;
 mod handles;
 mod init;
+mod launch;
+mod libraries;
 mod memory;
+mod modules;
+mod notes;
+mod objects;
+mod reach;
 mod state;
 mod streams;
+mod tensor_maps;
 mod unsupported;
+
+#[cfg(test)]
+#[macro_use]
+mod testing;
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+#[allow(unused_imports)] // for the door and the report
+pub(crate) use self::launch::launches;
+pub(crate) use self::libraries::{Library, library, library_function};
 #[allow(unused_imports)] // for the hooks
 pub(crate) use self::memory::{MemoryAt, MemoryKind, memory_at};
+pub(crate) use self::notes::notes;
 use self::state::State;
-#[allow(unused_imports)] // for the door and the report
 pub(crate) use self::unsupported::{note_unsupported, unsupported};
 use crate::abi::{Handle, Status};
 use crate::device::sim::SimDevice;
@@ -55,7 +69,6 @@ struct Host {
     devices: Arc<dyn Devices>,
     /// The door's own function of a name: libraries call the driver through the door, as real
     /// ones do.
-    #[allow(dead_code)] // for the libraries
     door: fn(&CStr) -> Function,
     state: State,
 }
@@ -129,7 +142,9 @@ pub(crate) fn function(name: &str) -> Option<Function> {
         streams::lookup,
         memory::lookup,
         copies::lookup,
-        // Modules, launches, graphs, captures and libraries join here.
+        modules::lookup,
+        launch::lookup,
+        tensor_maps::lookup,
     ]
     .iter()
     .find_map(|lookup| lookup(name))

@@ -21,6 +21,7 @@ mod pool;
 mod pools;
 mod profile;
 mod regions;
+mod statics;
 mod streams;
 mod supply;
 mod tiling;
@@ -40,6 +41,7 @@ use self::direct::Direct;
 use self::fences::Fences;
 use self::order::{Order, Seen};
 use self::pool::Pool;
+use self::statics::Statics;
 use self::supply::Supply;
 use self::vmm::Vmm;
 use self::window::Window;
@@ -73,6 +75,7 @@ pub struct SimDevice {
     /// By pool number; the default pool is the first and stays.
     pools: Vec<Option<Pool>>,
     vmm: Vmm,
+    statics: Statics,
     order: Order,
     fences: Fences,
     /// Whether the effects of host functions wait for [`SimDevice::show_host_function`].
@@ -91,6 +94,7 @@ impl SimDevice {
             direct: Direct::new(DIRECT_BASE),
             pools: vec![Some(default_pool)],
             vmm: Vmm::default(),
+            statics: Statics::default(),
             order: Order::new(),
             fences: Fences::default(),
             delays_host_functions: false,
@@ -164,7 +168,10 @@ impl SimDevice {
             .find(|pool| pool.contains(address));
         match pool {
             Some(pool) => pool.containing(address),
-            None => self.vmm.containing(address),
+            None => self
+                .vmm
+                .containing(address)
+                .or_else(|| self.statics.containing(address)),
         }
         .ok_or(Refusal::InvalidValue)
     }

@@ -48,6 +48,7 @@ impl SimDevice {
             end_of_pools: FIRST_POOL_BASE + (ordinal + 1) * pools,
         };
         self.vmm.set_window(ordinal, count);
+        self.statics.set_window(ordinal, count);
         let direct = share(FIRST_DIRECT_BASE - END_OF_DIRECT);
         let base = Address(FIRST_DIRECT_BASE - ordinal * direct);
         self.set_direct_base(base)

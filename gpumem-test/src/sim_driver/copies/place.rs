@@ -26,9 +26,10 @@ pub(super) enum Expected {
     Either,
 }
 
-/// Whether only a device can have an address: pools and plain memory lie there.
+/// Whether only a device can have an address: pools, what no allocator gives, and plain memory lie
+/// there.
 fn is_device_space(address: u64) -> bool {
-    let pools = 0x3_0200_0000..0x5000_0000_0000;
+    let pools = 0x3_0200_0000..0x5400_0000_0000;
     let plain = 0x7000_0000_0000..0x7c90_0000_0000;
     pools.contains(&address) || plain.contains(&address)
 }

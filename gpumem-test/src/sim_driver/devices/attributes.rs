@@ -7,7 +7,7 @@ use super::identity::bus;
 use crate::abi::{Ordinal, Status};
 use crate::sim_driver::contexts::ordinal;
 use crate::sim_driver::export::put;
-use crate::sim_driver::host;
+use crate::sim_driver::{Host, host};
 
 /// What attributes depend on.
 #[derive(Clone, Copy)]
@@ -224,13 +224,21 @@ fn textures_and_bus(of: Of, attribute: c_int) -> Option<c_int> {
     })
 }
 
+/// An attribute of a device by its number.
+pub(in crate::sim_driver) fn attribute(
+    host: &Host,
+    ordinal: usize,
+    number: c_int,
+) -> Option<c_int> {
+    let card = host.device(ordinal, |device| card_of(device.profile()));
+    value(Of { card, ordinal }, number)
+}
+
 driver_functions! {
     fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: Ordinal) {
         let host = host()?;
         let ordinal = ordinal(host, device)?;
-        let card = host.device(ordinal, |device| card_of(device.profile()));
-        let found = self::value(Of { card, ordinal }, attribute);
-        put(value, found.ok_or(Status::INVALID_VALUE)?)
+        put(value, self::attribute(host, ordinal, attribute).ok_or(Status::INVALID_VALUE)?)
     }
 }
 

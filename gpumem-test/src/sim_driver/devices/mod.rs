@@ -7,6 +7,7 @@ mod identity;
 mod peers;
 mod total;
 
+pub(super) use self::attributes::attribute;
 use super::Function;
 
 pub(super) fn lookup(name: &str) -> Option<Function> {
