@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::config::DeviceSpec;
 use crate::error::Error;
 use crate::ledger::Ledger;
 
@@ -58,7 +59,9 @@ impl GpuBuilder {
     /// If a string does not parse, or the budget is larger than the device.
     pub fn open(self) -> Result<Gpu, Error> {
         Gpu::open(SessionConfig {
-            device: self.device.parse()?,
+            device: (self.device.parse::<DeviceSpec>()?)
+                .resolved(|| crate::device::cuda::count().unwrap_or(0)),
+            names_device: true,
             policy: self.policy.parse()?,
             budget: self.budget.as_deref().map(str::parse).transpose()?,
             ledger: Arc::new(Ledger::in_memory(CAPACITY)?),

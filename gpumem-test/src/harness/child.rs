@@ -5,6 +5,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use crate::config::DeviceSpec;
 use crate::error::Error;
 use crate::gpu::Gpu;
 use crate::intercept::{self, Availability};
@@ -17,6 +18,7 @@ use super::plan::Case;
 use super::platform;
 use super::protocol::{self, End, Scratch};
 use super::registry::MaxLeak;
+use super::settings::{Settings, SitesSetting};
 
 /// A test's body, which takes the index of its argument.
 type Body = fn(&Gpu, usize) -> Result<(), String>;
@@ -28,17 +30,18 @@ thread_local! {
 
 /// Runs the body and writes how it ended. The process then returns from `main`, whatever threads
 /// the body left running.
-pub(super) fn run(case: &Case, scratch: &Scratch) -> ExitCode {
+pub(super) fn run(case: &Case, settings: &Settings, scratch: &Scratch) -> ExitCode {
     platform::follow_supervisor();
     record_panics();
-    let end = run_body(case, scratch).unwrap_or_else(|error| match error.is_unavailable() {
-        true => End::Skipped {
-            reason: messages::not_run(&error),
-        },
-        false => End::NotStarted {
-            message: messages::no_session(case, &error),
-        },
-    });
+    let end =
+        run_body(case, settings, scratch).unwrap_or_else(|error| match error.is_unavailable() {
+            true => End::Skipped {
+                reason: messages::not_run(&error),
+            },
+            false => End::NotStarted {
+                message: messages::no_session(case, &error),
+            },
+        });
     match protocol::write(&scratch.end(), &end) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -48,16 +51,21 @@ pub(super) fn run(case: &Case, scratch: &Scratch) -> ExitCode {
     }
 }
 
-fn run_body(case: &Case, scratch: &Scratch) -> Result<End, Error> {
+fn run_body(case: &Case, settings: &Settings, scratch: &Scratch) -> Result<End, Error> {
     let ledger = Arc::new(Ledger::open(&scratch.ledger())?);
     let session = Session::open(SessionConfig {
-        device: case.device.clone(),
+        device: device_here(&case.device),
+        names_device: case.device_named,
         policy: case.policy.clone(),
         budget: case.budget,
         ledger,
-        keeps_call_sites: true,
+        keeps_call_sites: settings.sites != SitesSetting::Off,
     })?;
-    protocol::write(&scratch.session(), &session.facts())?;
+    let mut facts = session.facts();
+    if let DeviceSpec::Cuda { .. } = case.device {
+        facts.device = case.device.to_string();
+    }
+    protocol::write(&scratch.session(), &facts)?;
     // Where there is no door, the handle is all that is seen; the supervisor says so.
     if !matches!(intercept::availability(), Availability::Unsupported { .. }) {
         intercept::serve(&session)?;
@@ -80,6 +88,15 @@ fn run_body(case: &Case, scratch: &Scratch) -> Result<End, Error> {
     session.close();
     intercept::close();
     Ok(end)
+}
+
+/// The device of a test by this process's count: the supervisor shows it only the GPU that the
+/// test runs on.
+fn device_here(device: &DeviceSpec) -> DeviceSpec {
+    match device {
+        DeviceSpec::Cuda { .. } => DeviceSpec::Cuda { ordinal: 0 },
+        simulated => simulated.clone(),
+    }
 }
 
 /// Calls the body. std ends a backtrace at a function of this name, so that one of a panic in the

@@ -8,6 +8,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use wait_timeout::ChildExt;
 
 use crate::check::Ended;
+use crate::config::DeviceSpec;
 use crate::error::Error;
 
 use super::messages;
@@ -17,6 +18,17 @@ use super::protocol::{self, End, Job, Scratch};
 
 /// The most of a child's output that a report shows, from its end.
 const MOST_OUTPUT: u64 = 256 << 10;
+
+/// Which GPUs the driver shows a process, by number or UUID, separated by commas.
+const VISIBLE_GPUS: &str = "CUDA_VISIBLE_DEVICES";
+
+/// What shows a process the GPU `ordinal` alone, of those that this process is shown.
+fn visible(ordinal: u16, shown: Option<String>) -> String {
+    let number = ordinal.to_string();
+    let Some(shown) = shown else { return number };
+    let named = shown.split(',').nth(usize::from(ordinal));
+    named.map_or(number, |name| name.trim().to_owned())
+}
 
 /// A child that ended.
 pub(super) struct Finished {
@@ -59,6 +71,12 @@ impl Isolation {
             scratch: scratch.clone(),
         };
         job.hand_to(&mut command, self.gpus);
+        if let DeviceSpec::Cuda { ordinal } = case.device {
+            command.env(
+                VISIBLE_GPUS,
+                visible(ordinal, std::env::var(VISIBLE_GPUS).ok()),
+            );
+        }
         platform::prepare(&mut command);
         let mut child = command.spawn().map_err(|error| {
             Error::io(
@@ -170,7 +188,14 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
 
-    use super::{End, Ended, ended};
+    use super::{End, Ended, ended, visible};
+
+    #[test]
+    fn a_test_is_shown_its_gpu_alone_by_the_name_that_the_user_gave() {
+        assert_eq!(visible(1, None), "1");
+        assert_eq!(visible(1, Some("3, GPU-5a".to_owned())), "GPU-5a");
+        assert_eq!(visible(0, Some("3".to_owned())), "3");
+    }
 
     #[test]
     fn a_crash_behind_the_body_is_a_crash_and_loses_no_words() {

@@ -52,7 +52,7 @@ pub fn main(program: Program) -> ExitCode {
             scratch,
         }) => {
             return match plan.cases.iter().find(|case| case.name == name) {
-                Some(case) => child::run(case, &scratch),
+                Some(case) => child::run(case, &settings, &scratch),
                 None => not_started(&[messages::no_such_case(&name)], &[]),
             };
         }

@@ -4,6 +4,7 @@
 //! block that one of them handed out can be freed through the other, since [`Held`] keeps them by
 //! address. The room makes no figures.
 
+mod devices;
 mod held;
 mod threads;
 
@@ -14,11 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::bytes::Bytes;
 use crate::callsite::CallSites;
 use crate::config::{Budget, DeviceSpec, PolicySpec};
+use crate::device::DeviceMemory;
 use crate::device::any::AnyDevice;
-use crate::device::sim::{DeviceProfile, SimDevice};
 use crate::error::Error;
 use crate::event::{Event, EventKind};
 use crate::heap::{Cause, Heap};
@@ -37,6 +37,8 @@ pub(crate) type LockedHeap<'a> = MutexGuard<'a, Heap<SessionDevice>>;
 /// What a session is made of.
 pub(crate) struct SessionConfig {
     pub(crate) device: DeviceSpec,
+    /// Whether the test itself names it.
+    pub(crate) names_device: bool,
     pub(crate) policy: PolicySpec,
     pub(crate) budget: Option<Budget>,
     pub(crate) ledger: Arc<Ledger>,
@@ -76,54 +78,42 @@ pub(crate) struct Session {
     at_points: OnceLock<fn(&Arc<Session>)>,
 }
 
-impl SessionConfig {
-    /// The device's profile and the bytes of the budget on it.
-    ///
-    /// # Errors
-    /// If the profile is unknown, or the budget larger than the device.
-    pub(crate) fn resolve(
-        device: &DeviceSpec,
-        budget: Option<Budget>,
-    ) -> Result<(DeviceProfile, Option<u64>), Error> {
-        let profile = DeviceProfile::by_name(device.profile_name())?;
-        let total = profile.total;
-        let budget = budget.map(|budget| budget.on(total));
-        if let Some(budget) = budget.filter(|budget| *budget > total) {
-            let (budget, total) = (Bytes::new(budget), Bytes::new(total));
-            return Err(Error::configuration(format!(
-                "the budget of {budget} exceeds the {total} of {} by {}",
-                profile.device_name(),
-                budget - total
-            ))
-            .with_help("lower the budget, or name a larger device as in `device = \"sim:b200\"`"));
-        }
-        Ok((profile, budget))
-    }
-}
-
 impl Session {
     /// Starts the session of a test.
     ///
     /// # Errors
     /// If a string does not parse or the budget is larger than the device.
     pub(crate) fn open(config: SessionConfig) -> Result<Arc<Self>, Error> {
-        let (profile, budget) = SessionConfig::resolve(&config.device, config.budget)?;
-        let about = format!("{} on {}", config.policy, profile.device_name());
-        let mut device = AnyDevice::Sim(Box::new(SimDevice::new(profile)));
-        device.set_budget(budget);
-        let total = crate::device::DeviceMemory::memory_info(&device).total;
-        let policy = AnyPolicy::new(&config.policy, total, budget)?;
-        let heap = Heap::new(DeviceId(0), device, policy, Arc::clone(&config.ledger));
+        let SessionConfig {
+            device,
+            names_device,
+            policy,
+            budget,
+            ledger,
+            keeps_call_sites,
+        } = config;
+        let devices = devices::open(&device, names_device, &policy, budget)?;
+        let about = match &devices[..] {
+            [device] => format!("{policy} on {}", device.device_name()),
+            all => format!("{policy} on {}*{}", all[0].device_name(), all.len()),
+        };
+        let mut heaps = Vec::with_capacity(devices.len());
+        for (number, device) in (0..).zip(devices) {
+            let total = device.memory_info().total;
+            let policy = AnyPolicy::new(&policy, total, device.budget())?;
+            let heap = Heap::new(DeviceId(number), device, policy, Arc::clone(&ledger));
+            heaps.push(Mutex::new(heap));
+        }
         Ok(Arc::new(Self {
-            heaps: vec![Mutex::new(heap)],
-            ledger: config.ledger,
+            heaps,
+            ledger,
             sites: Sites::default(),
-            call_sites: CallSites::new(config.keeps_call_sites),
+            call_sites: CallSites::new(keeps_call_sites),
             checkpoints: Mutex::default(),
             held: Held::default(),
             threads: threads::Roll::default(),
             closed: AtomicBool::new(false),
-            policy: config.policy,
+            policy,
             about,
             at_points: OnceLock::new(),
         }))

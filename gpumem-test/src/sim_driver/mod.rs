@@ -177,17 +177,3 @@ pub(crate) fn stream_id(handle: Handle) -> Option<(usize, StreamId)> {
     let stream = streams::resolve(handle, streams::Null::Legacy).ok()?;
     Some((stream.ordinal, stream.id))
 }
-
-/// A library above the driver that is simulated too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Library(pub(crate) u8);
-
-/// The library with this base name.
-pub(crate) fn library(_base_name: &[u8]) -> Option<Library> {
-    None
-}
-
-/// A library's function of this name.
-pub(crate) fn library_function(_library: Library, _name: &str) -> Option<Function> {
-    None
-}

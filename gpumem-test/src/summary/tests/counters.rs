@@ -58,6 +58,7 @@ fn device_used_is_what_the_simulated_device_says() {
         let ledger = Arc::new(Ledger::in_memory(1_000).unwrap());
         let session = Session::open(SessionConfig {
             device: "sim:24GiB".parse().unwrap(),
+            names_device: true,
             policy: policy.parse().unwrap(),
             budget: None,
             ledger: Arc::clone(&ledger),
