@@ -181,6 +181,11 @@ impl Session {
         self.closed.load(Ordering::Acquire)
     }
 
+    /// Whether the device is a simulated one.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.lock().device().is_simulated()
+    }
+
     /// The policy, as the test names it.
     pub(super) fn policy(&self) -> &PolicySpec {
         &self.policy

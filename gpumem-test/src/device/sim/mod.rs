@@ -96,6 +96,12 @@ impl SimDevice {
         &self.profile
     }
 
+    /// Whether kernels do not run: always so here.
+    #[allow(clippy::unused_self)] // The real device answers the same question.
+    pub(crate) fn is_simulated(&self) -> bool {
+        true
+    }
+
     /// Caps what can be had: pages of plain allocations, chunks of pools and created pages
     /// together never get above `budget` bytes. It is a cap, not a watermark: what is held already
     /// stays. `None` lifts it.
