@@ -7,7 +7,7 @@
 #
 # ON_GPU_SIMULATED and ON_GPU_REAL name other devices than sim:h200 and cuda:0.
 set -euo pipefail
-(($# == 1)) && [[ -f $1/programs ]] || { echo "usage: $0 DIR, made by build.sh" >&2; exit 2; }
+(($# == 1)) && [[ -f $1/programs ]] || { echo "usage: $0 DIR (made by build.sh)" >&2; exit 2; }
 kit=$(cd "$1" && pwd)
 simulated=${ON_GPU_SIMULATED:-sim:h200}
 real=${ON_GPU_REAL:-cuda:0}

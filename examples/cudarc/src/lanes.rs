@@ -53,13 +53,14 @@ impl Lanes {
             // SAFETY: both buffers have `n` elements; the stream waits for the lane's work.
             unsafe { add.launch(LaunchConfig::for_num_elems(n))? };
         }
-        let sum = engine.stream.clone_dtoh(&sum)?;
+        let answer = engine.stream.clone_dtoh(&sum)?;
+        drop(sum);
         engine.stream.synchronize()?;
         drop(answers);
         for lane in lanes {
             lane.synchronize()?;
         }
-        Ok(sum)
+        Ok(answer)
     }
 }
 
@@ -70,14 +71,15 @@ fn scaled(
     request: &[f32],
     by: f32,
 ) -> Result<CudaSlice<f32>, DriverError> {
-    let request = lane.clone_htod(request)?;
+    let copied = lane.clone_htod(request)?;
     let mut answer = lane.alloc_zeros::<f32>(request.len())?;
     let n = count(request.len());
     let mut scale = lane.launch_builder(&engine.kernels.scale);
-    scale.arg(&mut answer).arg(&request).arg(&by).arg(&n);
+    scale.arg(&mut answer).arg(&copied).arg(&by).arg(&n);
     // SAFETY: both buffers have `n` elements.
     unsafe { scale.launch(LaunchConfig::for_num_elems(n))? };
-    // What is free on one lane must not depend on how far the others are.
+    drop(copied);
+    // Whether the next lane can have the request's memory must not depend on how far this one is.
     lane.synchronize()?;
     Ok(answer)
 }
