@@ -68,6 +68,12 @@ impl Gpu {
         self.session.policy()
     }
 
+    /// Whether the device is a simulated one. Kernels do not run there, so what they would have
+    /// written is not there to check.
+    pub fn is_simulated(&self) -> bool {
+        self.session.is_simulated()
+    }
+
     /// The legacy null stream.
     pub fn default_stream(&self) -> Stream {
         Stream::new(self.clone(), StreamId::DEFAULT)

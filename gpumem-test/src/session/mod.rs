@@ -221,6 +221,11 @@ impl Session {
         self.closed.load(Ordering::Acquire)
     }
 
+    /// Whether the devices are simulated ones.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.lock().device().as_sim().is_some()
+    }
+
     /// The policy, as the test names it.
     pub(crate) fn policy(&self) -> &PolicySpec {
         &self.policy

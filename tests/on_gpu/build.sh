@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Builds what run.sh runs on a machine that has a GPU and no Rust: tests/on_gpu/build.sh DIR
+#
+# DIR gets the test programs (release, stripped), the accepted snapshots and run.sh itself, at most
+# 60 MiB. Take it to the machine as it is; it runs at any path. Needs cargo, python3 and strip.
+set -euo pipefail
+(($# == 1)) || { echo "usage: $0 DIR" >&2; exit 2; }
+here=$(cd "$(dirname "$0")" && pwd)
+workspace=$(cd "$here/../.." && pwd)
+mkdir -p "$1"
+kit=$(cd "$1" && pwd)
+most_mib=60
+
+# The package's folder, its target (a `--test`, or `--lib`), and which of its tests.
+programs=(
+    "gpumem-test --lib _on_gpu"
+    "examples/kv-cache memory"
+    "examples/training memory"
+    "examples/cudarc memory"
+    "examples/cuda-c memory"
+    "examples/burn memory"
+)
+
+# The executable that a build's messages name.
+executable() {
+    python3 -c '
+import json, sys
+lines = (json.loads(line) for line in sys.stdin if line.startswith("{"))
+found = [line["executable"] for line in lines
+         if line["reason"] == "compiler-artifact" and line["executable"] and line["profile"]["test"]]
+assert len(found) == 1, f"one test program, not {found}"
+print(found[0])'
+}
+
+rm -rf "$kit/bin" "$kit/accepted" "$kit/programs"
+mkdir -p "$kit/bin" "$kit/accepted"
+for program in "${programs[@]}"; do
+    read -r folder target filter <<<"$program"
+    [[ $target == --lib ]] && which=(--lib) || which=(--test "$target")
+    echo "building $folder ${which[*]}"
+    cd "$workspace/$folder"
+    built=$(cargo test --release --locked "${which[@]}" --no-run --message-format=json | executable)
+    name=$(basename "$folder")--${target#--}
+    strip -o "$kit/bin/$name" "$built"
+    printf '%s\t%s\n' "$name" "$filter" >>"$kit/programs"
+    [[ ! -d tests/snapshots ]] || cp -r tests/snapshots "$kit/accepted/$name"
+done
+install -m 755 "$here/run.sh" "$kit/run.sh"
+git -C "$workspace" describe --always --dirty >"$kit/version" 2>/dev/null || echo unknown >"$kit/version"
+
+size=$(du -sm "$kit/bin" "$kit/accepted" | awk '{ all += $1 } END { print all }')
+echo "$kit: $size MiB, $(wc -l <"$kit/programs") programs"
+((size <= most_mib)) || { echo "error: more than $most_mib MiB" >&2; exit 1; }
