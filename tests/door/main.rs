@@ -101,3 +101,13 @@ fn a_missing_driver_is_an_error_in_words() {
     }
     passes(&mut scenario("no-driver", None));
 }
+
+#[test]
+fn a_program_linked_past_the_door_is_told_so() {
+    let output = Command::new(env!("CARGO_BIN_EXE_door-bypassed"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("do not reach our `dlopen`"), "{said}");
+    assert!(said.contains("--exclude-libs"), "{said}");
+}

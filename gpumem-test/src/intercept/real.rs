@@ -81,7 +81,11 @@ pub(super) fn load_driver() -> Result<*mut c_void, String> {
 
 /// The real driver, if somebody loaded it.
 pub(super) fn loaded_driver() -> Option<*mut c_void> {
-    let driver = open_driver(DRIVER_NAME, libc::RTLD_NOW | libc::RTLD_NOLOAD);
+    find_loaded(DRIVER_NAME)
+}
+
+fn find_loaded(name: &CStr) -> Option<*mut c_void> {
+    let driver = open_driver(name, libc::RTLD_NOW | libc::RTLD_NOLOAD);
     if driver.is_none() {
         // The program is not to see our question in its own `dlerror`.
         last_error();
@@ -130,7 +134,7 @@ pub(super) fn is_of_driver(address: Function) -> bool {
     let file = unsafe { CStr::from_ptr(info.dli_fname) };
     let is_driver = base_name(file.to_bytes()).starts_with(DRIVER_PREFIX);
     if is_driver {
-        let _ = open_driver(file, libc::RTLD_NOW | libc::RTLD_NOLOAD);
+        find_loaded(file);
     }
     is_driver
 }

@@ -178,8 +178,12 @@ pub(super) extern "C" fn resolve(row: u32) -> Function {
         // Answers without a driver too, so there is nothing to find.
         return lookups::hook(symbol);
     }
-    if find_and_fill(symbol).is_some() {
-        return slot(symbol).target.load(Ordering::Acquire);
+    while find_and_fill(symbol).is_some() {
+        // Still empty if a session began between the two: then ask it.
+        let target = slot(symbol).target.load(Ordering::Acquire);
+        if target != lazy as *mut c_void {
+            return target;
+        }
     }
     match backend() {
         Some(Backend::Simulated) => {

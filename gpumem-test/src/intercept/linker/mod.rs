@@ -115,6 +115,8 @@ unsafe fn driver_function_behind(handle: *mut c_void, symbol: Symbol) -> Option<
     // What these two find depends on who asks, which only the loader knows. A function too many
     // does no harm; one that passes us by would go uncounted.
     if slots::backend() == Some(Backend::Simulated) && libraries::has_opened_driver() {
+        // The program is not to see our question in its own `dlerror`.
+        real::last_error();
         return Some(slots::trampoline(symbol));
     }
     real::function_in(real::loaded_driver()?, symbol)
