@@ -23,6 +23,11 @@ mod state;
 mod streams;
 mod unsupported;
 
+#[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod tests;
+
 use std::ffi::{CStr, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -102,6 +107,14 @@ fn host_over(devices: Arc<dyn Devices>, door: fn(&CStr) -> Function) -> Host {
         devices,
         door,
     }
+}
+
+/// Makes the driver a fresh one over these devices, whatever it stood on before.
+#[cfg(test)]
+fn reopen(devices: Arc<dyn Devices>) {
+    let made = Box::into_raw(Box::new(host_over(devices, |_| ptr::null())));
+    // The one before is leaked: calls of other threads may still use it.
+    HOST.store(made, Ordering::Release);
 }
 
 /// What the driver stands on, whether `cuInit` was called or not.

@@ -4,8 +4,7 @@ use super::place::{Base, Expected, at};
 use super::shape::Extent;
 use crate::abi::{DevicePtr, Status};
 use crate::sim_driver::export::Answer;
-use crate::sim_driver::streams::OnStream;
-use crate::sim_driver::{memory, opened};
+use crate::sim_driver::{Host, memory, opened};
 
 /// A fill that was found sound.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +25,9 @@ impl Fill {
     /// # Errors
     /// `INVALID_VALUE` if the start or the distance is no multiple of the value's size, rows lie
     /// over each other, or not all of it is memory that the device reaches.
-    pub(super) fn new<const N: usize>(
-        stream: OnStream,
+    pub(in crate::sim_driver) fn new<const N: usize>(
+        host: &Host,
+        ordinal: usize,
         address: DevicePtr,
         value: [u8; N],
         width: usize,
@@ -48,12 +48,7 @@ impl Fill {
         if !aligned || !apart {
             return Err(Status::INVALID_VALUE);
         }
-        let base = at(
-            stream.host,
-            address,
-            Expected::Device,
-            extent.span(pitch, 0)?,
-        )?;
+        let base = at(host, address, Expected::Device, extent.span(pitch, 0)?)?;
         let mut pattern = [0; 4];
         pattern[..N].copy_from_slice(&value);
         Ok(Self {
@@ -62,7 +57,7 @@ impl Fill {
             extent,
             pattern,
             bytes: N,
-            ordinal: stream.ordinal,
+            ordinal,
         })
     }
 

@@ -21,7 +21,8 @@ fn set<const N: usize>(
     when: When,
 ) -> Answer {
     let fill = Fill::new(
-        stream,
+        stream.host,
+        stream.ordinal,
         address,
         value,
         rows.width,

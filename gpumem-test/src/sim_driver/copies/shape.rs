@@ -1,6 +1,8 @@
 //! The shape of a copy.
 
-use super::place::Base;
+use std::sync::Arc;
+
+use super::place::{Base, is_pageable};
 use crate::abi::Status;
 use crate::sim_driver::export::Answer;
 use crate::sim_driver::{memory, opened};
@@ -51,13 +53,15 @@ impl Extent {
 }
 
 /// A copy that was found sound.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::sim_driver) struct Copy {
     pub(super) from: Side,
     pub(super) to: Side,
     pub(super) extent: Extent,
     /// The device that does it: managed memory that is written moves there.
     pub(super) ordinal: usize,
+    /// What it reads, where the program may change that before the copy's turn.
+    pub(super) staged: Option<Arc<[u8]>>,
 }
 
 impl Copy {
@@ -73,7 +77,24 @@ impl Copy {
             to: side(to),
             extent: Extent::linear(bytes),
             ordinal,
+            staged: None,
         }
+    }
+
+    /// Makes the copy one that can be done after the call has returned: what it reads from
+    /// pageable memory is taken now. False if it writes to such memory: then the call waits.
+    pub(in crate::sim_driver) fn stage(&mut self) -> Result<bool, Status> {
+        let host = opened()?;
+        if is_pageable(host, self.to.base) {
+            return Ok(false);
+        }
+        if is_pageable(host, self.from.base) && !self.extent.is_empty() {
+            let span = self.extent.span(self.from.pitch, self.from.layer)?;
+            let mut bytes = vec![0; span as usize];
+            self.from.base.read(host, 0, &mut bytes)?;
+            self.staged = Some(bytes.into());
+        }
+        Ok(true)
     }
 
     /// Does it; on any thread.
@@ -86,6 +107,11 @@ impl Copy {
             let span = self.extent.span(self.to.pitch, self.to.layer)?;
             memory::touch(host, address, span, self.ordinal);
         }
+        let staged = self
+            .staged
+            .as_ref()
+            .map(|bytes| Base::Host(bytes.as_ptr() as u64));
+        let source = staged.unwrap_or(self.from.base);
         let Extent {
             mut width,
             mut rows,
@@ -100,7 +126,7 @@ impl Copy {
             for row in 0..rows {
                 let from = layer * self.from.layer + row * self.from.pitch;
                 let to = layer * self.to.layer + row * self.to.pitch;
-                self.from.base.copy(host, from, self.to.base, to, width)?;
+                source.copy(host, from, self.to.base, to, width)?;
             }
         }
         Ok(())

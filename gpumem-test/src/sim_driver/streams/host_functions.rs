@@ -58,14 +58,20 @@ impl HostFunctions {
         queue.added += 1;
         let number = queue.added;
         if !queue.has_thread {
-            queue.has_thread = true;
             // It lives as long as there is something to run.
-            thread::spawn(move || self.work());
+            let spawned = thread::Builder::new().spawn(move || self.work());
+            queue.has_thread = spawned.is_ok();
+            if spawned.is_err() {
+                drop(queue);
+                self.work();
+                return;
+            }
         }
-        let _ = self
+        let waited = self
             .changed
             .wait_timeout_while(queue, PATIENCE, |queue| queue.finished < number)
             .unwrap_or_else(PoisonError::into_inner);
+        drop(waited);
     }
 
     /// Waits until nothing is to run, or runs, that `matters`.
@@ -74,10 +80,11 @@ impl HostFunctions {
             queue.running.is_some_and(&matters)
                 || queue.waiting.iter().any(|job| matters(job.place))
         };
-        let _ = self
+        let waited = self
             .changed
             .wait_while(self.queue(), has_some)
             .unwrap_or_else(PoisonError::into_inner);
+        drop(waited);
     }
 
     /// Waits until one more has run; not at all if there is none.
@@ -85,12 +92,13 @@ impl HostFunctions {
         let queue = self.queue();
         let finished = queue.finished;
         let any = queue.added > finished;
-        let _ = self
+        let waited = self
             .changed
             .wait_while(queue, |queue| {
                 queue.finished == finished && queue.added > finished
             })
             .unwrap_or_else(PoisonError::into_inner);
+        drop(waited);
         any
     }
 
