@@ -151,6 +151,7 @@ pub(crate) fn function(name: &str) -> Option<Function> {
 /// First versions of functions whose interface did not change in 64-bit programs.
 fn same_function(name: &str) -> &str {
     match name {
+        "cuCtxCreate" => "cuCtxCreate_v2",
         "cuCtxDestroy" => "cuCtxDestroy_v2",
         "cuCtxPopCurrent" => "cuCtxPopCurrent_v2",
         "cuCtxPushCurrent" => "cuCtxPushCurrent_v2",
@@ -158,6 +159,7 @@ fn same_function(name: &str) -> &str {
         "cuDevicePrimaryCtxReset" => "cuDevicePrimaryCtxReset_v2",
         "cuDevicePrimaryCtxSetFlags" => "cuDevicePrimaryCtxSetFlags_v2",
         "cuEventDestroy" => "cuEventDestroy_v2",
+        "cuIpcOpenMemHandle" => "cuIpcOpenMemHandle_v2",
         "cuMemHostRegister" => "cuMemHostRegister_v2",
         "cuStreamDestroy" => "cuStreamDestroy_v2",
         other => other,
@@ -170,7 +172,7 @@ pub(crate) fn current_device() -> Option<usize> {
 }
 
 /// The device and the stream that a handle names, for hooks: 0 and 1 are the null stream of the
-/// current context, 2 is the calling thread's own.
+/// current context, 2 is the calling thread's own. Takes the devices' lock where 2 is new.
 pub(crate) fn stream_id(handle: Handle) -> Option<(usize, StreamId)> {
     let stream = streams::resolve(handle, streams::Null::Legacy).ok()?;
     Some((stream.ordinal, stream.id))

@@ -4,7 +4,8 @@ use super::place::{Base, Expected, at};
 use super::shape::Extent;
 use crate::abi::{DevicePtr, Status};
 use crate::sim_driver::export::Answer;
-use crate::sim_driver::{Host, memory, opened};
+use crate::sim_driver::streams::OnStream;
+use crate::sim_driver::{memory, opened};
 
 /// A fill that was found sound.
 #[derive(Clone, Copy, Debug)]
@@ -25,9 +26,8 @@ impl Fill {
     /// # Errors
     /// `INVALID_VALUE` if the start or the distance is no multiple of the value's size, rows lie
     /// over each other, or not all of it is memory that the device reaches.
-    pub(in crate::sim_driver) fn new<const N: usize>(
-        host: &Host,
-        ordinal: usize,
+    pub(super) fn new<const N: usize>(
+        stream: OnStream,
         address: DevicePtr,
         value: [u8; N],
         width: usize,
@@ -48,7 +48,12 @@ impl Fill {
         if !aligned || !apart {
             return Err(Status::INVALID_VALUE);
         }
-        let base = at(host, address, Expected::Device, extent.span(pitch, 0)?)?;
+        let base = at(
+            stream.host,
+            address,
+            Expected::Device,
+            extent.span(pitch, 0)?,
+        )?;
         let mut pattern = [0; 4];
         pattern[..N].copy_from_slice(&value);
         Ok(Self {
@@ -57,7 +62,7 @@ impl Fill {
             extent,
             pattern,
             bytes: N,
-            ordinal,
+            ordinal: stream.ordinal,
         })
     }
 

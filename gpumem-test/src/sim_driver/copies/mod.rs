@@ -17,8 +17,6 @@ mod shape;
 
 pub(super) use self::fill::Fill;
 use self::place::{Base, Expected, at};
-#[allow(unused_imports)] // for graphs
-pub(super) use self::planes::Copy3d;
 pub(super) use self::shape::Copy;
 use super::contexts::current;
 use super::export::Answer;

@@ -40,8 +40,8 @@ struct Copy2d {
 
 /// One side of `CUDA_MEMCPY3D` and `CUDA_MEMCPY3D_PEER`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(in crate::sim_driver) struct Side3d {
+#[derive(Clone, Copy)]
+pub(super) struct Side3d {
     x: usize,
     y: usize,
     z: usize,
@@ -58,8 +58,8 @@ pub(in crate::sim_driver) struct Side3d {
 
 /// `CUDA_MEMCPY3D` and `CUDA_MEMCPY3D_PEER`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(in crate::sim_driver) struct Copy3d {
+#[derive(Clone, Copy)]
+pub(super) struct Copy3d {
     pub(super) from: Side3d,
     pub(super) to: Side3d,
     width: usize,
@@ -152,33 +152,21 @@ fn side(host: &Host, side: &Side3d, extent: Extent) -> Result<Side, Status> {
     Ok(Side { base, pitch, layer })
 }
 
-impl Copy {
-    /// The copy of a box by a device, if it is sound.
-    pub(in crate::sim_driver) fn solid(
-        host: &Host,
-        ordinal: usize,
-        copy: &Copy3d,
-    ) -> Result<Self, Status> {
-        let extent = Extent {
-            width: copy.width as u64,
-            rows: copy.height as u64,
-            layers: copy.depth as u64,
-        };
-        Ok(Self {
-            from: side(host, &copy.from, extent)?,
-            to: side(host, &copy.to, extent)?,
-            extent,
-            ordinal,
-            staged: None,
-        })
-    }
-}
-
 pub(super) fn copy(stream: OnStream, copy: &Copy3d, when: When) -> Answer {
-    if copy.width == 0 || copy.height == 0 || copy.depth == 0 {
+    let extent = Extent {
+        width: copy.width as u64,
+        rows: copy.height as u64,
+        layers: copy.depth as u64,
+    };
+    if extent.is_empty() {
         return Ok(());
     }
-    let copy = Copy::solid(stream.host, stream.ordinal, copy)?;
+    let copy = Copy {
+        from: side(stream.host, &copy.from, extent)?,
+        to: side(stream.host, &copy.to, extent)?,
+        extent,
+        ordinal: stream.ordinal,
+    };
     perform(stream, Work::Copy(copy), when)
 }
 

@@ -21,8 +21,7 @@ fn set<const N: usize>(
     when: When,
 ) -> Answer {
     let fill = Fill::new(
-        stream.host,
-        stream.ordinal,
+        stream,
         address,
         value,
         rows.width,

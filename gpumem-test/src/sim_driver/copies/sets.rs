@@ -12,7 +12,7 @@ fn set<const N: usize>(
     count: usize,
     when: When,
 ) -> Answer {
-    let fill = Fill::new(stream.host, stream.ordinal, address, value, count, (1, 0))?;
+    let fill = Fill::new(stream, address, value, count, (1, 0))?;
     perform(stream, Work::Fill(fill), when)
 }
 

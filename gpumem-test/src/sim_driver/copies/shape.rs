@@ -1,7 +1,5 @@
 //! The shape of a copy.
 
-use std::sync::Arc;
-
 use super::place::{Base, is_pageable};
 use crate::abi::Status;
 use crate::sim_driver::export::Answer;
@@ -53,15 +51,13 @@ impl Extent {
 }
 
 /// A copy that was found sound.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(in crate::sim_driver) struct Copy {
     pub(super) from: Side,
     pub(super) to: Side,
     pub(super) extent: Extent,
     /// The device that does it: managed memory that is written moves there.
     pub(super) ordinal: usize,
-    /// What it reads, where the program may change that before the copy's turn.
-    pub(super) staged: Option<Arc<[u8]>>,
 }
 
 impl Copy {
@@ -77,24 +73,26 @@ impl Copy {
             to: side(to),
             extent: Extent::linear(bytes),
             ordinal,
-            staged: None,
         }
     }
 
-    /// Makes the copy one that can be done after the call has returned: what it reads from
-    /// pageable memory is taken now. False if it writes to such memory: then the call waits.
-    pub(in crate::sim_driver) fn stage(&mut self) -> Result<bool, Status> {
+    /// The copy as it can be done after the call has returned, and the bytes that it reads where
+    /// the program may change or free them: they are taken now. None if it writes to such memory:
+    /// then the call waits.
+    pub(in crate::sim_driver) fn staged(mut self) -> Result<Option<(Self, Vec<u8>)>, Status> {
         let host = opened()?;
         if is_pageable(host, self.to.base) {
-            return Ok(false);
+            return Ok(None);
         }
+        let mut bytes = Vec::new();
         if is_pageable(host, self.from.base) && !self.extent.is_empty() {
             let span = self.extent.span(self.from.pitch, self.from.layer)?;
-            let mut bytes = vec![0; span as usize];
+            bytes.resize(span as usize, 0);
             self.from.base.read(host, 0, &mut bytes)?;
-            self.staged = Some(bytes.into());
+            // It stays there when the vector moves.
+            self.from.base = Base::Host(bytes.as_ptr() as u64);
         }
-        Ok(true)
+        Ok(Some((self, bytes)))
     }
 
     /// Does it; on any thread.
@@ -107,11 +105,6 @@ impl Copy {
             let span = self.extent.span(self.to.pitch, self.to.layer)?;
             memory::touch(host, address, span, self.ordinal);
         }
-        let staged = self
-            .staged
-            .as_ref()
-            .map(|bytes| Base::Host(bytes.as_ptr() as u64));
-        let source = staged.unwrap_or(self.from.base);
         let Extent {
             mut width,
             mut rows,
@@ -126,7 +119,7 @@ impl Copy {
             for row in 0..rows {
                 let from = layer * self.from.layer + row * self.from.pitch;
                 let to = layer * self.to.layer + row * self.to.pitch;
-                source.copy(host, from, self.to.base, to, width)?;
+                self.from.base.copy(host, from, self.to.base, to, width)?;
             }
         }
         Ok(())

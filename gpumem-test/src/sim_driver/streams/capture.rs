@@ -12,12 +12,6 @@ use crate::sim_driver::export::Answer;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::sim_driver) struct CaptureId(pub(in crate::sim_driver) u64);
 
-/// Whether what is issued on a stream is kept for a graph.
-#[allow(dead_code)] // for launches
-pub(in crate::sim_driver) fn is_capturing(stream: Handle) -> bool {
-    super::resolve(stream, super::Null::Legacy).is_ok_and(|stream| stream.capture.is_some())
-}
-
 /// Keeps work for the graph.
 pub(super) fn keep(_capture: CaptureId, _stream: OnStream, _work: Work) -> Answer {
     Err(Status::STREAM_CAPTURE_UNSUPPORTED)

@@ -38,7 +38,6 @@ pub(in crate::sim_driver) struct Event {
 #[derive(Clone, Copy)]
 struct Found {
     host: &'static Host,
-    context: Handle,
     ordinal: usize,
     fence: Fence,
     flags: c_uint,
@@ -52,7 +51,6 @@ fn find(event: Handle) -> Result<Found, Status> {
     let event = tables.events.get(event)?;
     Ok(Found {
         host,
-        context: event.context,
         ordinal: event.ordinal,
         fence: event.fence,
         flags: event.flags,
@@ -82,7 +80,7 @@ impl Found {
 /// Records an event at a stream's present end.
 pub(in crate::sim_driver) fn record(stream: OnStream, event: Handle) -> Answer {
     let found = find(event)?;
-    if found.context != stream.context {
+    if found.ordinal != stream.ordinal {
         return Err(Status::INVALID_HANDLE);
     }
     if let Some(id) = stream.capture {

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use crate::ids::StreamId;
 
-/// How long a call waits for what it added.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// How long a call waits for what it added: long enough for a busy machine.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Which stream something is in, and whether the null stream's end lies behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +67,10 @@ impl HostFunctions {
                 return;
             }
         }
-        let waited = self
+        let _ = self
             .changed
             .wait_timeout_while(queue, PATIENCE, |queue| queue.finished < number)
             .unwrap_or_else(PoisonError::into_inner);
-        drop(waited);
     }
 
     /// Waits until nothing is to run, or runs, that `matters`.
@@ -80,11 +79,11 @@ impl HostFunctions {
             queue.running.is_some_and(&matters)
                 || queue.waiting.iter().any(|job| matters(job.place))
         };
-        let waited = self
-            .changed
-            .wait_while(self.queue(), has_some)
-            .unwrap_or_else(PoisonError::into_inner);
-        drop(waited);
+        drop(
+            self.changed
+                .wait_while(self.queue(), has_some)
+                .unwrap_or_else(PoisonError::into_inner),
+        );
     }
 
     /// Waits until one more has run; not at all if there is none.
@@ -92,13 +91,13 @@ impl HostFunctions {
         let queue = self.queue();
         let finished = queue.finished;
         let any = queue.added > finished;
-        let waited = self
-            .changed
-            .wait_while(queue, |queue| {
-                queue.finished == finished && queue.added > finished
-            })
-            .unwrap_or_else(PoisonError::into_inner);
-        drop(waited);
+        drop(
+            self.changed
+                .wait_while(queue, |queue| {
+                    queue.finished == finished && queue.added > finished
+                })
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         any
     }
 

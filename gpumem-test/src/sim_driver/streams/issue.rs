@@ -3,7 +3,6 @@
 use super::callbacks::HostCall;
 use super::host_functions::Place;
 use super::value_ops::ValueWrite;
-use super::wait::wait_for;
 use super::{OnStream, capture};
 use crate::sim_driver::copies::{Copy, Fill};
 use crate::sim_driver::export::Answer;
@@ -20,8 +19,7 @@ pub(in crate::sim_driver) enum Work {
 }
 
 impl Work {
-    /// Does it; on any thread.
-    pub(in crate::sim_driver) fn run(&self) -> Answer {
+    fn run(&self) -> Answer {
         match self {
             Self::Copy(copy) => copy.run(),
             Self::Fill(fill) => fill.run(),
@@ -59,22 +57,27 @@ impl OnStream {
 }
 
 /// Issues work on a stream: kept if the stream is captured, done when its turn comes.
-pub(in crate::sim_driver) fn issue(stream: OnStream, mut work: Work) -> Answer {
+pub(in crate::sim_driver) fn issue(stream: OnStream, work: Work) -> Answer {
     if let Some(id) = stream.capture {
         return capture::keep(id, stream, work);
     }
     stream.device(|device| device.issue_work(stream.id));
     if stream.is_behind_host_function() {
-        if let Work::Copy(copy) = &mut work
-            && !copy.stage()?
-        {
-            wait_for(stream.host, stream.ordinal, stream.id);
-            return work.run();
-        }
+        let (work, bytes) = match work {
+            Work::Copy(copy) => match copy.staged()? {
+                Some((copy, bytes)) => (Work::Copy(copy), bytes),
+                None => {
+                    super::wait::wait_for(stream.host, stream.ordinal, stream.id);
+                    return copy.run();
+                }
+            },
+            other => (other, Vec::new()),
+        };
         let place = stream.place();
         stream.host.state.host_functions.add(place, move || {
             // The call has returned: as with the driver's own, nobody hears of a late failure.
             let _ = work.run();
+            drop(bytes);
         });
         return Ok(());
     }
@@ -85,6 +88,6 @@ pub(in crate::sim_driver) fn issue(stream: OnStream, mut work: Work) -> Answer {
 pub(in crate::sim_driver) fn issue_at_once(stream: OnStream, work: &Work) -> Answer {
     stream.outside_capture()?;
     stream.device(|device| device.issue_work(stream.id));
-    wait_for(stream.host, stream.ordinal, stream.id);
+    super::wait::wait_for(stream.host, stream.ordinal, stream.id);
     work.run()
 }

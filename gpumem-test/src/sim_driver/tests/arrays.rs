@@ -1,4 +1,4 @@
-use super::copies::{Solid, SolidCopy, solid};
+use super::planes::{Solid, SolidCopy, solid};
 use crate::abi::Handle;
 use crate::sim_driver::bench::{Bench, call, free_bytes, malloc, ok, stream};
 

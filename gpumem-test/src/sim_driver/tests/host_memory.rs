@@ -45,6 +45,7 @@ fn pinned_memory_is_the_hosts_and_takes_nothing_of_the_device() {
     }
     ok("cuMemFreeHost", (ptr::null_mut::<c_void>(),));
     assert_eq!(call("cuMemAllocHost_v2", (&mut host, 0_usize)), 1);
+    assert_eq!(call("cuMemAllocHost_v2", (&mut host, 1_usize << 60)), 2);
     assert_eq!(call("cuMemHostAlloc", (&mut host, 8_usize, 64_u32)), 1);
 }
 
