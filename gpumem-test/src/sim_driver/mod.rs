@@ -12,10 +12,12 @@
 #[macro_use]
 mod export;
 
+mod capture;
 mod contexts;
 mod copies;
 mod devices;
 mod errors;
+mod graphs;
 mod handles;
 mod init;
 mod launch;
@@ -153,6 +155,8 @@ pub(crate) fn function(name: &str) -> Option<Function> {
         modules::lookup,
         launch::lookup,
         tensor_maps::lookup,
+        graphs::lookup,
+        capture::lookup,
     ]
     .iter()
     .find_map(|lookup| lookup(name))

@@ -1,6 +1,6 @@
 //! What the tests of this room share: one driver over many devices, one for each test.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -68,12 +68,33 @@ pub(super) fn device() -> usize {
         door,
     );
     let ordinal = NEXT.fetch_add(1, Ordering::Relaxed);
-    let mut context = 0;
     assert_eq!(call!("cuInit"(0 => u32)), 0);
+    use_device(ordinal);
+    ordinal
+}
+
+/// Makes a device's primary context the calling thread's.
+pub(super) fn use_device(ordinal: usize) {
+    let mut context = 0;
     let code = call!("cuDevicePrimaryCtxRetain"(
         &raw mut context => *mut Handle, ordinal as i32 => i32
     ));
     assert_eq!(code, 0);
     assert_eq!(call!("cuCtxSetCurrent"(context => Handle)), 0);
-    ordinal
+}
+
+/// A kernel of that name, in a module that has no other.
+pub(super) fn module_function(name: &CStr) -> Handle {
+    let name_text = name.to_str().unwrap();
+    let text = format!(".version 8.0\n.target sm_90\n.visible .entry {name_text}() {{ ret; }}\0");
+    let (mut module, mut function) = (0, 0);
+    let code = call!("cuModuleLoadData"(
+        &raw mut module => *mut Handle, text.as_ptr() => *const u8
+    ));
+    assert_eq!(code, 0);
+    let code = call!("cuModuleGetFunction"(
+        &raw mut function => *mut Handle, module => Handle, name.as_ptr() => *const c_char
+    ));
+    assert_eq!(code, 0);
+    function
 }

@@ -7,13 +7,14 @@ use super::{Current, active, current, named};
 use crate::abi::{Handle, Ordinal, Status};
 use crate::sim_driver::export::{Answer, put, put_if};
 use crate::sim_driver::init::VERSION;
-use crate::sim_driver::streams;
+use crate::sim_driver::{capture, streams};
 
 /// The least and the greatest priority of a stream. Source: H100 and later.
 pub(in crate::sim_driver) const PRIORITIES: (c_int, c_int) = (0, -5);
 
 /// Waits for everything on a device.
 fn synchronize(current: Current) -> Answer {
+    capture::check_context(current.context)?;
     streams::wait_for_device(current.host, current.ordinal);
     current.device(|device| device.synchronize());
     Ok(())

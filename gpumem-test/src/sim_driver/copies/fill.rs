@@ -26,7 +26,7 @@ impl Fill {
     /// # Errors
     /// `INVALID_VALUE` if the start or the distance is no multiple of the value's size, rows lie
     /// over each other, or not all of it is memory that the device reaches.
-    pub(super) fn new<const N: usize>(
+    pub(in crate::sim_driver) fn new<const N: usize>(
         stream: OnStream,
         address: DevicePtr,
         value: [u8; N],
@@ -64,6 +64,25 @@ impl Fill {
             bytes: N,
             ordinal: stream.ordinal,
         })
+    }
+
+    /// Address, distance of rows, value, bytes of a value, values of a row, rows.
+    pub(in crate::sim_driver) fn describe(&self) -> (DevicePtr, usize, u32, u32, usize, usize) {
+        let address = match self.base {
+            Base::Host(address) => address,
+            Base::Device(_, address) => address.0,
+        };
+        let width = self.extent.width as usize / self.bytes;
+        let value = u32::from_ne_bytes(self.pattern);
+        let rows = self.extent.rows as usize;
+        (
+            address,
+            self.pitch as usize,
+            value,
+            self.bytes as u32,
+            width,
+            rows,
+        )
     }
 
     /// Does it; on any thread.

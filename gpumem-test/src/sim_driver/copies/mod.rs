@@ -17,6 +17,7 @@ mod shape;
 
 pub(super) use self::fill::Fill;
 use self::place::{Base, Expected, at};
+pub(super) use self::planes::{Copy3d, describe, shape};
 pub(super) use self::shape::Copy;
 use super::contexts::current;
 use super::export::Answer;

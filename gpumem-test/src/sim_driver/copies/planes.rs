@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::place::{Expected, at, in_array};
+use super::place::{Base, Expected, at, in_array};
 use super::shape::{Extent, Side};
 use super::{Copy, When, perform};
 use crate::abi::{DevicePtr, Handle, Status};
@@ -40,14 +40,15 @@ struct Copy2d {
 
 /// One side of `CUDA_MEMCPY3D` and `CUDA_MEMCPY3D_PEER`.
 #[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct Side3d {
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sim_driver) struct Side3d {
     x: usize,
     y: usize,
     z: usize,
     level: usize,
     kind: c_int,
-    host: *mut c_void,
+    /// A pointer of the program.
+    host: u64,
     device: DevicePtr,
     array: Handle,
     /// A context in the peers' form, reserved in the other.
@@ -58,8 +59,8 @@ pub(super) struct Side3d {
 
 /// `CUDA_MEMCPY3D` and `CUDA_MEMCPY3D_PEER`.
 #[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct Copy3d {
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sim_driver) struct Copy3d {
     pub(super) from: Side3d,
     pub(super) to: Side3d,
     width: usize,
@@ -75,7 +76,7 @@ impl From<Side2d> for Side3d {
             z: 0,
             level: 0,
             kind: side.kind,
-            host: side.host,
+            host: side.host as u64,
             device: side.device,
             array: side.array,
             context: 0,
@@ -119,7 +120,7 @@ fn side(host: &Host, side: &Side3d, extent: Extent) -> Result<Side, Status> {
         return Ok(Side { base, pitch, layer });
     }
     let (address, expected) = match side.kind {
-        HOST => (side.host as u64, Expected::Host),
+        HOST => (side.host, Expected::Host),
         DEVICE => (side.device, Expected::Device),
         UNIFIED => (side.device, Expected::Either),
         _ => return Err(Status::INVALID_VALUE),
@@ -152,22 +153,63 @@ fn side(host: &Host, side: &Side3d, extent: Extent) -> Result<Side, Status> {
     Ok(Side { base, pitch, layer })
 }
 
-pub(super) fn copy(stream: OnStream, copy: &Copy3d, when: When) -> Answer {
+/// The copy that a description means; none of nothing.
+pub(in crate::sim_driver) fn shape(
+    host: &Host,
+    ordinal: usize,
+    copy: &Copy3d,
+) -> Result<Option<Copy>, Status> {
     let extent = Extent {
         width: copy.width as u64,
         rows: copy.height as u64,
         layers: copy.depth as u64,
     };
     if extent.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
-    let copy = Copy {
-        from: side(stream.host, &copy.from, extent)?,
-        to: side(stream.host, &copy.to, extent)?,
+    Ok(Some(Copy {
+        from: side(host, &copy.from, extent)?,
+        to: side(host, &copy.to, extent)?,
         extent,
-        ordinal: stream.ordinal,
+        ordinal,
+    }))
+}
+
+/// The description of a copy whose sides are memory in a row.
+pub(in crate::sim_driver) fn describe(copy: &Copy) -> Copy3d {
+    let side = |side: Side| {
+        let (kind, host, device) = match side.base {
+            Base::Host(address) => (HOST, address, 0),
+            Base::Device(_, address) => (DEVICE, 0, address.0),
+        };
+        Side3d {
+            x: 0,
+            y: 0,
+            z: 0,
+            level: 0,
+            kind,
+            host,
+            device,
+            array: 0,
+            context: 0,
+            pitch: side.pitch as usize,
+            height: side.layer.checked_div(side.pitch).unwrap_or(0) as usize,
+        }
     };
-    perform(stream, Work::Copy(copy), when)
+    Copy3d {
+        from: side(copy.from),
+        to: side(copy.to),
+        width: copy.extent.width as usize,
+        height: copy.extent.rows as usize,
+        depth: copy.extent.layers as usize,
+    }
+}
+
+pub(super) fn copy(stream: OnStream, copy: &Copy3d, when: When) -> Answer {
+    match shape(stream.host, stream.ordinal, copy)? {
+        Some(copy) => perform(stream, Work::Copy(copy), when),
+        None => Ok(()),
+    }
 }
 
 /// # Safety

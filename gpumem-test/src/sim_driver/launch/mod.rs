@@ -6,9 +6,9 @@ mod legacy;
 use std::ffi::c_uint;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Function;
 use super::modules::kernel_function;
 use super::streams::{Null, OnStream, resolve};
+use super::{Function, capture};
 use crate::abi::{Handle, Status};
 
 /// The function of a name that is one of this folder's.
@@ -33,6 +33,9 @@ pub(super) fn count(kernels: u64) {
 /// Issues a kernel of a library, of which nothing but its stream is known.
 pub(super) fn issue_of_library(stream: Handle) -> Result<(), Status> {
     let stream = resolve(stream, Null::Legacy)?;
+    if let Some(id) = stream.capture {
+        return capture::keep_kernel(id, stream, None);
+    }
     stream.device(|device| device.issue_work(stream.id));
     count(1);
     Ok(())
@@ -81,6 +84,9 @@ impl Launch {
     /// Issues it on a stream.
     pub(super) fn issue(self, stream: OnStream) -> Result<(), Status> {
         self.check()?;
+        if let Some(id) = stream.capture {
+            return capture::keep_kernel(id, stream, Some(self));
+        }
         stream.device(|device| device.issue_work(stream.id));
         count(1);
         Ok(())

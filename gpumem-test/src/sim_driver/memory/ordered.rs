@@ -6,8 +6,9 @@ use crate::device::DeviceMemory;
 use crate::ids::Address;
 use crate::sim_driver::contexts::Current;
 use crate::sim_driver::export::{Answer, put};
-use crate::sim_driver::streams::{OnStream, capture, resolve};
+use crate::sim_driver::streams::{OnStream, resolve};
 use crate::sim_driver::unsupported::refuse;
+use crate::sim_driver::{capture, graphs};
 
 /// # Safety
 /// `place` is null or valid for a write, as C's contract of the function says.
@@ -53,6 +54,9 @@ fn free(address: DevicePtr, stream: OnStream) -> Answer {
     }
     if let Some(id) = stream.capture {
         return capture::free(id, stream, address);
+    }
+    if let Some(freed) = graphs::free_memory(address) {
+        return freed;
     }
     stream.device(|device| device.free_async(Address(address), stream.id))?;
     stream.host.state.tables().memory.owners.remove(&address);

@@ -6,9 +6,10 @@ use super::managed;
 use crate::abi::{DevicePtr, Handle, Status};
 use crate::device::DeviceMemory;
 use crate::ids::{Address, StreamId};
+use crate::sim_driver::capture::check_unsafe_call;
 use crate::sim_driver::contexts::{Current, current};
 use crate::sim_driver::export::{Answer, put};
-use crate::sim_driver::{Host, streams};
+use crate::sim_driver::{Host, graphs, streams};
 
 pub(super) fn own(current: Current, address: Address) {
     if address != Address::NULL {
@@ -24,9 +25,13 @@ fn free(address: DevicePtr) -> Answer {
     if address == 0 {
         return Ok(());
     }
+    check_unsafe_call()?;
     streams::wait_for_device(current.host, current.ordinal);
     if managed::free(current.host, address)? {
         return Ok(());
+    }
+    if let Some(freed) = graphs::free_memory(address) {
+        return freed;
     }
     // The own device first: it nearly always is.
     let others = (0..current.host.devices.count()).filter(|other| *other != current.ordinal);
@@ -77,6 +82,7 @@ driver_functions! {
         if address.is_null() {
             return Err(Status::INVALID_VALUE);
         }
+        check_unsafe_call()?;
         let taken = current.device(|device| device.malloc(bytes as u64))?;
         own(current, taken);
         put(address, taken.0)
@@ -93,6 +99,7 @@ driver_functions! {
         if address.is_null() || pitch.is_null() || !matches!(element, 4 | 8 | 16) {
             return Err(Status::INVALID_VALUE);
         }
+        check_unsafe_call()?;
         let (taken, distance) =
             current.device(|device| device.malloc_pitch(width as u64, height as u64))?;
         own(current, taken);

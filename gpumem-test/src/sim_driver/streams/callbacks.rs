@@ -4,9 +4,11 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
 
 use super::issue::Work;
-use super::{OnStream, capture, resolve};
+use super::{OnStream, resolve};
 use crate::abi::{Handle, Status};
+use crate::sim_driver::capture;
 use crate::sim_driver::export::Answer;
+use crate::sim_driver::graphs::Run;
 
 /// `CUhostFn`.
 type HostFn = Option<unsafe extern "C" fn(data: *mut c_void)>;
@@ -43,6 +45,8 @@ pub(in crate::sim_driver) enum HostCall {
 // SAFETY: the pointer is the program's and only handed on; by the interface's contract, the
 // function may be called on another thread.
 unsafe impl Send for HostCall {}
+// SAFETY: as above; nothing is read through the pointer here.
+unsafe impl Sync for HostCall {}
 
 impl HostCall {
     /// Calls the function, outside every lock of ours.
@@ -64,7 +68,10 @@ fn launch(stream: OnStream, call: HostCall) -> Answer {
     if let Some(id) = stream.capture {
         return match call {
             HostCall::Function(..) => capture::keep(id, stream, Work::Call(call)),
-            HostCall::Callback(..) => Err(Status::STREAM_CAPTURE_UNSUPPORTED),
+            HostCall::Callback(..) => {
+                capture::invalidate(id);
+                Err(Status::STREAM_CAPTURE_UNSUPPORTED)
+            }
         };
     }
     let blocks = stream.device(|device| device.launch_host_function(stream.id));
@@ -74,6 +81,18 @@ fn launch(stream: OnStream, call: HostCall) -> Answer {
         stream.device(|device| device.finish_host_function(blocks));
     });
     Ok(())
+}
+
+/// Issues a graph that calls functions of the program: it takes its turn as such a function does.
+pub(in crate::sim_driver) fn issue_calls(stream: OnStream, run: Run) {
+    stream.device(|device| device.issue_work(stream.id));
+    let blocks = stream.device(|device| device.launch_host_function(stream.id));
+    let place = stream.place();
+    stream.host.state.host_functions.add(place, move || {
+        // The call has returned: as with the driver's own, nobody hears of a late failure.
+        let _ = run.run();
+        stream.device(|device| device.finish_host_function(blocks));
+    });
 }
 
 stream_functions! { null:

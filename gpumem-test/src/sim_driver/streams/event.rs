@@ -3,13 +3,16 @@
 use std::ffi::c_uint;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{CaptureId, OnStream, capture, resolve, wait};
+use super::{CaptureId, OnStream, resolve, wait};
 use crate::abi::{Handle, Status};
 use crate::ids::Fence;
+use crate::sim_driver::capture;
 use crate::sim_driver::contexts::current;
 use crate::sim_driver::export::{Answer, put};
 use crate::sim_driver::{Host, host};
 
+/// `CU_EVENT_RECORD_EXTERNAL` and `CU_EVENT_WAIT_EXTERNAL`: a node of its own in a capture.
+const EXTERNAL: c_uint = 1;
 const DISABLE_TIMING: c_uint = 2;
 const INTERPROCESS: c_uint = 4;
 
@@ -77,14 +80,24 @@ impl Found {
     }
 }
 
+/// # Errors
+/// `INVALID_HANDLE` for an event that there is not.
+pub(in crate::sim_driver) fn event_exists(event: Handle) -> Answer {
+    find(event).map(drop)
+}
+
 /// Records an event at a stream's present end.
 pub(in crate::sim_driver) fn record(stream: OnStream, event: Handle) -> Answer {
+    record_with_flags(stream, event, 0)
+}
+
+fn record_with_flags(stream: OnStream, event: Handle, flags: c_uint) -> Answer {
     let found = find(event)?;
     if found.ordinal != stream.ordinal {
         return Err(Status::INVALID_HANDLE);
     }
     if let Some(id) = stream.capture {
-        return capture::record_event(id, stream, event);
+        return capture::record_event(id, stream, event, flags & EXTERNAL != 0);
     }
     stream.device(|device| device.record_fence(found.fence, stream.id))?;
     let tables = &mut *stream.host.state.tables();
@@ -95,13 +108,21 @@ pub(in crate::sim_driver) fn record(stream: OnStream, event: Handle) -> Answer {
 }
 
 /// Lets a stream wait for an event, of whichever device.
-pub(super) fn wait_on_stream(stream: OnStream, event: Handle, flags: c_uint) -> Answer {
+pub(in crate::sim_driver) fn wait_on_stream(
+    stream: OnStream,
+    event: Handle,
+    flags: c_uint,
+) -> Answer {
     let found = find(event)?;
     if flags & !1 != 0 {
         return Err(Status::INVALID_VALUE);
     }
-    if let Some(id) = stream.capture.or(found.capture) {
-        return capture::wait_event(id, stream, event);
+    if stream.capture.or(found.capture).is_some() {
+        let is_external = flags & EXTERNAL != 0;
+        if found.tick.is_none() && found.capture.is_none() && !is_external {
+            return Ok(()); // never recorded: nothing to wait for
+        }
+        return capture::wait_event(stream.capture, found.capture, stream, event, is_external);
     }
     if found.ordinal == stream.ordinal {
         Ok(stream.device(|device| device.stream_wait(stream.id, found.fence))?)
@@ -194,6 +215,6 @@ stream_functions! { null:
         if flags & !1 != 0 {
             return Err(Status::INVALID_VALUE);
         }
-        record(resolve(stream, null)?, event)
+        record_with_flags(resolve(stream, null)?, event, flags)
     }
 }

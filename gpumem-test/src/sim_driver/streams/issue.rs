@@ -1,11 +1,13 @@
 //! What is issued on streams, and when it is done.
 
+use super::OnStream;
 use super::callbacks::HostCall;
 use super::host_functions::Place;
 use super::value_ops::ValueWrite;
-use super::{OnStream, capture};
+use crate::sim_driver::capture;
 use crate::sim_driver::copies::{Copy, Fill};
 use crate::sim_driver::export::Answer;
+use crate::sim_driver::graphs::Run;
 
 /// Something that a stream does; it can be kept and done again. What the call itself would be
 /// refused for was found before.
@@ -16,6 +18,8 @@ pub(in crate::sim_driver) enum Work {
     /// A function of the program.
     Call(HostCall),
     Write(ValueWrite),
+    /// A graph.
+    Graph(Run),
 }
 
 impl Work {
@@ -28,6 +32,7 @@ impl Work {
                 Ok(())
             }
             Self::Write(write) => write.run(),
+            Self::Graph(run) => run.run(),
         }
     }
 }

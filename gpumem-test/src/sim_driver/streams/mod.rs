@@ -4,7 +4,7 @@
 //! pools, is the device's. Work acts at once, except behind a host function that has not returned.
 
 mod callbacks;
-pub(super) mod capture;
+mod capture;
 mod create;
 mod event;
 mod host_functions;
@@ -16,14 +16,16 @@ mod wait;
 
 use std::ffi::{c_int, c_uint};
 
-pub(super) use self::callbacks::permitted;
+pub(super) use self::callbacks::{HostCall, issue_calls, permitted};
 pub(super) use self::capture::CaptureId;
 pub(super) use self::create::{StreamMemory, clear};
-pub(super) use self::event::Event;
+pub(super) use self::event::{Event, event_exists, record, wait_on_stream};
 pub(super) use self::host_functions::HostFunctions;
 pub(super) use self::issue::{Work, issue, issue_at_once};
-pub(super) use self::thread::ThreadKey;
+pub(super) use self::thread::{ThreadKey, this_thread};
+pub(super) use self::value_ops::ValueWrite;
 pub(super) use self::wait::wait_for_device;
+use super::capture::{check_legacy, invalidate};
 use super::contexts::{Current, current};
 use super::{Function, Host};
 use crate::abi::{Handle, STREAM_LEGACY, STREAM_PER_THREAD, Status};
@@ -83,9 +85,17 @@ impl OnStream {
     /// `STREAM_CAPTURE_UNSUPPORTED` for a call that no capture can keep.
     fn outside_capture(self) -> Result<Self, Status> {
         match self.capture {
-            Some(_) => Err(Status::STREAM_CAPTURE_UNSUPPORTED),
+            Some(id) => {
+                invalidate(id);
+                Err(Status::STREAM_CAPTURE_UNSUPPORTED)
+            }
             None => Ok(self),
         }
+    }
+
+    /// Whether it is ordered with the legacy null stream, or is that.
+    pub(super) fn is_blocking(&self) -> bool {
+        self.place().is_blocking
     }
 }
 
@@ -104,11 +114,14 @@ pub(super) fn legacy(current: Current) -> OnStream {
 /// The stream that an argument names.
 ///
 /// # Errors
-/// As for [`current`]; `INVALID_HANDLE`.
+/// As for [`current`]; `INVALID_HANDLE`; `STREAM_CAPTURE_IMPLICIT`.
 pub(super) fn resolve(handle: Handle, null: Null) -> Result<OnStream, Status> {
     let current = current()?;
     let handle = match (handle, null) {
-        (STREAM_LEGACY, _) | (0, Null::Legacy) => return Ok(legacy(current)),
+        (STREAM_LEGACY, _) | (0, Null::Legacy) => {
+            check_legacy(current.context)?;
+            return Ok(legacy(current));
+        }
         (STREAM_PER_THREAD, _) | (0, Null::PerThread) => thread::own_stream(current)?,
         (other, _) => other,
     };

@@ -18,7 +18,7 @@ thread_local! {
     static KEY: Cell<u64> = const { Cell::new(0) };
 }
 
-pub(super) fn this_thread() -> ThreadKey {
+pub(in crate::sim_driver) fn this_thread() -> ThreadKey {
     KEY.with(|key| {
         if key.get() == 0 {
             key.set(THREADS.fetch_add(1, Ordering::Relaxed));

@@ -25,7 +25,7 @@ pub(in crate::sim_driver) struct ValueWrite {
 }
 
 impl ValueWrite {
-    pub(super) fn run(&self) -> Answer {
+    pub(in crate::sim_driver) fn run(&self) -> Answer {
         let bytes = self.value.to_le_bytes();
         copies::write_bytes(self.address, &bytes[..self.bytes])
     }
