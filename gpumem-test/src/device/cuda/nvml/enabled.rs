@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use nvml_wrapper::enums::device::UsedGpuMemory;
 
 use super::CardUse;
-use super::identity::{name_of, own_figure};
+use super::identity::{KINDS, name_of, own_figure};
 use crate::error::Error;
 
 /// The library's names: the driver's installer makes the first, a development package the second.
@@ -50,11 +50,22 @@ impl Nvml {
     /// # Errors
     /// If NVML cannot be loaded or does not know the card.
     pub fn open(uuid: [u8; 16]) -> Result<Self, Error> {
-        let name = name_of(uuid);
-        let device = (library()?.device_by_uuid(name.as_str())).map_err(|error| {
-            Error::device(format!("NVML does not know the card {name}")).caused_by(error)
-        })?;
-        Ok(Self { device })
+        let library = library()?;
+        let mut cause = None;
+        for kind in KINDS {
+            match library.device_by_uuid(name_of(kind, uuid)) {
+                Ok(device) => return Ok(Self { device }),
+                Err(error) => _ = cause.get_or_insert(error),
+            }
+        }
+        let error = Error::device(format!(
+            "NVML does not know the card {}",
+            name_of("GPU", uuid)
+        ));
+        Err(match cause {
+            Some(cause) => error.caused_by(cause),
+            None => error,
+        })
     }
 
     /// What the card says of itself.
