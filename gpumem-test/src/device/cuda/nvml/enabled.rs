@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use nvml_wrapper::enums::device::UsedGpuMemory;
 
 use super::CardUse;
-use super::identity::{KINDS, name_of, own_figure};
+use super::identity::{name_of, own_figure};
 use crate::error::Error;
 
 /// The library's names: the driver's installer makes the first, a development package the second.
@@ -14,6 +14,9 @@ use crate::error::Error;
 const NAMES: [&str; 1] = ["nvml.dll"];
 #[cfg(not(windows))]
 const NAMES: [&str; 2] = ["libnvidia-ml.so.1", "libnvidia-ml.so"];
+
+/// What NVML calls cards, and parts of them.
+const KINDS: [&str; 2] = ["GPU", "MIG"];
 
 /// NVML's view of one card.
 #[derive(Debug)]

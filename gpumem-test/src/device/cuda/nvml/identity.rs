@@ -1,8 +1,5 @@
 //! Which card, and which process, by NVML's names.
 
-/// What NVML calls cards, and parts of them.
-pub(super) const KINDS: [&str; 2] = ["GPU", "MIG"];
-
 /// The name by which NVML knows a card: its kind and 16 bytes in groups.
 pub(super) fn name_of(kind: &str, uuid: [u8; 16]) -> String {
     let mut name = kind.to_owned();
