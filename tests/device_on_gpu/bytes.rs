@@ -66,6 +66,8 @@ fn quiet() {
             .unwrap();
         device.write(block, &[1; 4_096]).unwrap();
         device.free_async(block, stream).unwrap();
+        // Asking settles nothing; whether the stream is idle decides who may reuse its memory.
+        while !device.query_stream(stream).unwrap() {}
     }
     let used = device.used();
     device.fill(kept, MIB, 3).unwrap();

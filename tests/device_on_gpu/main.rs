@@ -62,7 +62,11 @@ fn reason() -> Option<String> {
     match cuda_count() {
         Ok(0) => Some("needs a GPU: the driver shows none".to_owned()),
         Ok(_) => None,
-        Err(error) => Some(format!("needs a GPU: {error}")),
+        Err(error) => {
+            let cause = std::error::Error::source(&error)
+                .map_or(String::new(), |cause| format!(": {cause}"));
+            Some(format!("needs a GPU: {error}{cause}"))
+        }
     }
 }
 

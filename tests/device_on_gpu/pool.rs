@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use gpumem_test::__private::CudaDevice;
 use gpumem_test::{DeviceMemory, PoolId, Refusal, StreamId, StreamKind};
 
 use super::walk::{Mix, TIGHT, Walk};
@@ -30,6 +31,11 @@ pub(super) const TESTS: &[Test] = &[
         budget_on_four,
     ),
     ("pressure_of_the_budget_takes_spare_chunks_on_gpu", pressure),
+    ("a_full_card_takes_spare_chunks_on_gpu", full_card),
+    (
+        "pages_on_a_full_card_leave_the_figures_true_on_gpu",
+        pages_on_a_full_card,
+    ),
     (
         "a_held_stream_is_left_out_as_the_driver_leaves_it_out_on_gpu",
         held,
@@ -127,6 +133,52 @@ fn pressure() {
     assert!(device.malloc_async(POOL, 448 * MIB, stream).is_ok());
     assert_eq!(device.differences(), []);
     device.free(plain).unwrap();
+}
+
+/// A card with 512 MiB of spare chunks and nothing else, and what was free before.
+fn spare_chunks() -> (CudaDevice, u64) {
+    let mut device = open(true);
+    let free = device.free_without_budget();
+    device.set_release_threshold(u64::MAX).unwrap();
+    let block = device
+        .malloc_async(POOL, 512 * MIB, StreamId::DEFAULT)
+        .unwrap();
+    device.free_async(block, StreamId::DEFAULT).unwrap();
+    device.synchronize().unwrap();
+    assert_eq!(device.used(), 512 * MIB);
+    (device, free)
+}
+
+fn full_card() {
+    let (mut device, free) = spare_chunks();
+    let most = (free - 128 * MIB) / (2 * MIB) * (2 * MIB);
+    let plain = device.malloc(most).unwrap();
+    assert_eq!((device.used(), gone(&device, free)), (most, most as i64));
+    assert_eq!(device.differences(), []);
+    device.free(plain).unwrap();
+    assert_eq!((device.used(), gone(&device, free)), (0, 0));
+}
+
+/// Whether the driver takes spare chunks for created pages is not recorded: it says so here, and the
+/// figures are true either way.
+fn pages_on_a_full_card() {
+    let (mut device, free) = spare_chunks();
+    let left = device.free_without_budget();
+    let plain = device
+        .malloc((left - 64 * MIB) / (2 * MIB) * (2 * MIB))
+        .unwrap();
+    assert_eq!(device.used() as i64, gone(&device, free));
+    let range = device.reserve_range(256 * MIB).unwrap();
+    let mapped = device.map(range, 256 * MIB, 32 * MIB);
+    println!("256 MiB of pages with 64 MiB left and 512 MiB of spare chunks: {mapped:?}");
+    assert_eq!(device.used() as i64, gone(&device, free));
+    if mapped.is_ok() {
+        device.unmap(range, 256 * MIB, 32 * MIB, StreamId::DEFAULT);
+    }
+    device.release_range(range, 256 * MIB);
+    device.free(plain).unwrap();
+    device.trim_pools();
+    assert_eq!((device.used(), gone(&device, free)), (0, 0));
 }
 
 /// The driver does not reuse what a busy stream freed, unless an event orders it.

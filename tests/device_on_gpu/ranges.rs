@@ -65,20 +65,24 @@ fn mapped() {
 fn all_or_none() {
     let mut device = open(false);
     let (free, total) = (device.free_without_budget(), device.card().total);
-    let range = device.reserve_range(total).unwrap();
     let page = 1 << 30;
-    // More than the card has left, and no more than it has: only the driver can say no.
     let size = total / page * page;
+    // More than the card has left, and no more than it has: only the driver can say no.
+    let filler = (free + 4 * MIB).saturating_sub(size).max(2 * MIB);
+    let plain = device.malloc(filler).unwrap();
+    let (left, used) = (device.free_without_budget(), device.used());
     assert!(
-        size > free,
-        "the context is larger than what the rounding leaves out"
+        size > left && size + used <= total,
+        "{size} of {left}, {used} used of {total}"
     );
+    let range = device.reserve_range(size).unwrap();
     assert_eq!(device.map(range, size, page), Err(Refusal::OutOfMemory));
-    assert_eq!((device.used(), gone(&device, free)), (0, 0));
+    assert_eq!((device.used(), gone(&device, left)), (used, 0));
     device.map(range, 4 * page, page).unwrap();
-    assert_eq!(gone(&device, free), 4 << 30);
+    assert_eq!(gone(&device, left), 4 << 30);
     device.unmap(range, 4 * page, page, StreamId::DEFAULT);
-    device.release_range(range, total);
+    device.release_range(range, size);
+    device.free(plain).unwrap();
     assert_eq!((device.take_fault(), gone(&device, free)), (None, 0));
 }
 

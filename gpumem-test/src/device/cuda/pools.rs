@@ -82,13 +82,19 @@ impl<R: RawDriver> Card<R> {
 
     /// Brings the driver to where the model is after the budget refused a request of the default
     /// pool: the model has settled the streams that are done and released down to the threshold,
-    /// which on the driver a synchronisation of each does. Streams that are busy are left alone.
+    /// which on the driver a synchronisation does. Streams that are busy are left alone: nobody may
+    /// wait here for what the program is yet to do.
     fn follow_refusal(&mut self) {
         let pool = PoolId::DEFAULT;
         let settles = (self.model.reuse(pool)).is_ok_and(|reuse| reuse.opportunistic);
         // The request is refused whether or not the driver can follow.
-        for &stream in self.ordered_streams.iter().filter(|_| settles) {
-            if self.raw.query_stream(stream) == Ok(true) {
+        let idle = |stream: &u64| self.raw.query_stream(*stream) == Ok(true);
+        let mut known = self.streams.keys().chain(&self.ordered_streams);
+        if settles && idle(&0) && known.all(idle) {
+            // Settles all in the order in which the model did.
+            let _ = self.raw.synchronize();
+        } else if settles {
+            for &stream in self.ordered_streams.iter().filter(|stream| idle(stream)) {
                 let _ = self.raw.synchronize_stream(stream);
             }
         }

@@ -148,6 +148,9 @@ impl<R: RawDriver> Card<R> {
     /// # Errors
     /// The driver's: [`Refusal::InvalidValue`] if the range is not inside one allocation.
     pub fn write(&mut self, address: Address, bytes: &[u8]) -> Result<(), Refusal> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
         let address = self.to_program(address);
         self.on_bytes(|raw| raw.write(address, bytes))
     }
@@ -157,6 +160,9 @@ impl<R: RawDriver> Card<R> {
     /// # Errors
     /// See [`Self::write`].
     pub fn read(&mut self, address: Address, into: &mut [u8]) -> Result<(), Refusal> {
+        if into.is_empty() {
+            return Ok(());
+        }
         let address = self.to_program(address);
         self.on_bytes(|raw| raw.read(address, into))
     }
@@ -198,6 +204,9 @@ impl<R: RawDriver> Card<R> {
     /// # Errors
     /// See [`Self::write`], for both ranges.
     pub fn copy(&mut self, from: Address, to: Address, length: u64) -> Result<(), Refusal> {
+        if length == 0 {
+            return Ok(());
+        }
         let (from, to) = (self.to_program(from), self.to_program(to));
         self.on_bytes(|raw| raw.copy(from, to, length))
     }

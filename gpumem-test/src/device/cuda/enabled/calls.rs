@@ -107,6 +107,9 @@ impl Driver {
     }
 }
 
+// Waiting and asking is always relaxed: a capture of the program's is none of its business. Taking and
+// giving memory is so for policies only, since under a shadow it is the program's own call.
+//
 // Calls are safe in so far as any number given for a handle or an address is refused by the driver
 // with a code; what the program does with memory that it freed is its own affair.
 impl RawDriver for Driver {
@@ -228,6 +231,7 @@ impl RawDriver for Driver {
     }
 
     fn trim_pool(&self, pool: u64, keep: u64) -> Outcome<()> {
+        let _relaxed = Relaxed::enter();
         // SAFETY: a handle of the driver.
         let code = unsafe { sys::cuMemPoolTrimTo(pool_of(pool), keep as usize) };
         check("cuMemPoolTrimTo", code)
@@ -247,6 +251,7 @@ impl RawDriver for Driver {
     }
 
     fn synchronize_stream(&self, stream: u64) -> Outcome<()> {
+        let _relaxed = Relaxed::enter();
         // SAFETY: a handle of the driver.
         let code = unsafe { sys::cuStreamSynchronize(stream_of(stream)) };
         check("cuStreamSynchronize", code)
@@ -268,6 +273,7 @@ impl RawDriver for Driver {
     }
 
     fn synchronize(&self) -> Outcome<()> {
+        let _relaxed = Relaxed::enter();
         // SAFETY: no arguments.
         check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
     }
@@ -316,6 +322,7 @@ impl RawDriver for Driver {
     }
 
     fn synchronize_event(&self, event: u64) -> Outcome<()> {
+        let _relaxed = Relaxed::enter();
         // SAFETY: a handle of the driver.
         let code = unsafe { sys::cuEventSynchronize(event_of(event)) };
         check("cuEventSynchronize", code)

@@ -86,7 +86,7 @@ impl Library {
         if let Some(library) = LOADED.get() {
             return Ok(library);
         }
-        let file = Self::find()?;
+        let file = Self::find(&NAMES)?;
         if let Some(missing) = FUNCTIONS.iter().find(|name| !has(&file, name)) {
             return Err(too_old(missing, version_of(&file)));
         }
@@ -94,20 +94,24 @@ impl Library {
         Ok(LOADED.get_or_init(|| Self { version, file }))
     }
 
-    fn find() -> Result<libloading::Library, Error> {
+    fn find(names: &[&str]) -> Result<libloading::Library, Error> {
         let mut cause = None;
-        for name in NAMES {
+        for name in names {
             // SAFETY: the driver's library has initialisers that are made to run anywhere.
-            match unsafe { libloading::Library::new(name) } {
+            match unsafe { libloading::Library::new(*name) } {
                 Ok(file) => return Ok(file),
                 // The first name is the one that a driver has.
                 Err(error) => _ = cause.get_or_insert(error),
             }
         }
         let error = Error::device("failed to load the CUDA driver").with_help(NO_CARD_HELP);
-        Err(match cause {
-            Some(cause) => error.caused_by(cause),
-            None => error,
+        let Some(cause) = cause else {
+            return Err(error);
+        };
+        // What the loader says names the file; what libloading says beside it, only its own call.
+        Err(match std::error::Error::source(&cause) {
+            Some(loader) => error.caused_by(loader.to_string()),
+            None => error.caused_by(cause),
         })
     }
 
@@ -209,7 +213,8 @@ fn too_old(missing: &str, found: Option<i32>) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::too_old;
+    use super::{Library, too_old};
+    use crate::device::cuda::raw::DriverError;
 
     #[test]
     fn a_driver_that_is_too_old_is_named_with_both_versions() {
@@ -217,5 +222,53 @@ mod tests {
         let text = error.to_string();
         assert!(text.starts_with("the driver is for CUDA 11.2 and has no `cuDeviceGetUuid_v2`; this program was built for CUDA 1"), "{text}");
         assert!(error.help().unwrap().contains("CUDARC_CUDA_VERSION"));
+    }
+
+    #[test]
+    fn a_driver_that_is_not_there_is_said_with_the_file_and_what_to_do() {
+        let error = Library::find(&["libno-such-driver.so.1"]).unwrap_err();
+        let text = format!("{error:?}");
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some("failed to load the CUDA driver"));
+        assert!(
+            lines.next().unwrap().contains("libno-such-driver.so.1"),
+            "{text}"
+        );
+        assert_eq!(
+            lines.next(),
+            Some("  help: run it on a simulated device with `GPUMEM_DEVICE=sim cargo test`")
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_card_that_lets_nobody_in_is_said_in_words() {
+        let library = Library {
+            version: 12_040,
+            // This program has no function that names codes.
+            file: libloading::os::unix::Library::this().into(),
+        };
+        let explain = |code| {
+            let call = "cuDevicePrimaryCtxRetain";
+            library.explain(DriverError { call, code })
+        };
+        assert_eq!(
+            explain(46).to_string(),
+            "the card is taken: it is in exclusive mode and another process uses it, or it is in \
+             prohibited mode (cuDevicePrimaryCtxRetain returned an unknown error, 46, of a driver \
+             for CUDA 12.4)"
+        );
+        for (code, words) in [
+            (2, "no memory left"),
+            (34, "a stub"),
+            (100, "no card"),
+            (802, "not ready"),
+            (803, "do not fit together"),
+            (999, "the driver failed"),
+        ] {
+            let error = explain(code);
+            assert!(error.to_string().contains(words), "{error}");
+            assert!(error.help().is_some() && error.is_device());
+        }
     }
 }

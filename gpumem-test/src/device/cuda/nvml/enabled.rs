@@ -15,6 +15,9 @@ const NAMES: [&str; 1] = ["nvml.dll"];
 #[cfg(not(windows))]
 const NAMES: [&str; 2] = ["libnvidia-ml.so.1", "libnvidia-ml.so"];
 
+/// What NVML calls cards, and parts of them.
+const KINDS: [&str; 2] = ["GPU", "MIG"];
+
 /// NVML's view of one card.
 #[derive(Debug)]
 pub struct Nvml {
@@ -50,11 +53,22 @@ impl Nvml {
     /// # Errors
     /// If NVML cannot be loaded or does not know the card.
     pub fn open(uuid: [u8; 16]) -> Result<Self, Error> {
-        let name = name_of(uuid);
-        let device = (library()?.device_by_uuid(name.as_str())).map_err(|error| {
-            Error::device(format!("NVML does not know the card {name}")).caused_by(error)
-        })?;
-        Ok(Self { device })
+        let library = library()?;
+        let mut cause = None;
+        for kind in KINDS {
+            match library.device_by_uuid(name_of(kind, uuid)) {
+                Ok(device) => return Ok(Self { device }),
+                Err(error) => _ = cause.get_or_insert(error),
+            }
+        }
+        let error = Error::device(format!(
+            "NVML does not know the card {}",
+            name_of("GPU", uuid)
+        ));
+        Err(match cause {
+            Some(cause) => error.caused_by(cause),
+            None => error,
+        })
     }
 
     /// What the card says of itself.

@@ -1,8 +1,8 @@
 //! Which card, and which process, by NVML's names.
 
-/// The name by which NVML knows a card: `GPU-` and 16 bytes in groups.
-pub(super) fn name_of(uuid: [u8; 16]) -> String {
-    let mut name = "GPU".to_owned();
+/// The name by which NVML knows a card: its kind and 16 bytes in groups.
+pub(super) fn name_of(kind: &str, uuid: [u8; 16]) -> String {
+    let mut name = kind.to_owned();
     for (index, byte) in uuid.into_iter().enumerate() {
         if [0, 4, 6, 8, 10].contains(&index) {
             name.push('-');
@@ -31,7 +31,10 @@ mod tests {
     #[test]
     fn a_card_is_named_as_nvidia_smi_names_it() {
         let uuid = std::array::from_fn(|index| index as u8 * 16 + 1);
-        assert_eq!(name_of(uuid), "GPU-01112131-4151-6171-8191-a1b1c1d1e1f1");
+        assert_eq!(
+            name_of("GPU", uuid),
+            "GPU-01112131-4151-6171-8191-a1b1c1d1e1f1"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the driver refuses, and where it fails.
 
 use super::{MIB, changes, small_card};
-use crate::device::{DeviceMemory, Refusal};
+use crate::device::{BackingChange, DeviceMemory, Refusal};
 use crate::ids::{PoolId, StreamId};
 
 #[test]
@@ -85,4 +85,24 @@ fn a_free_that_fails_leaves_the_memory_held() {
     assert_eq!(card.free(address), Err(Refusal::Failed(4)));
     assert_eq!(card.used(), 4 * MIB);
     assert_eq!(card.free(address), Ok(()));
+}
+
+#[test]
+fn a_full_card_takes_what_its_pools_can_spare_before_the_pages_are_counted() {
+    let mut card = small_card(true);
+    card.watch_changes(true);
+    card.set_release_threshold(u64::MAX).unwrap();
+    let pooled = (card.malloc_async(PoolId::DEFAULT, 1 << 30, StreamId::DEFAULT)).unwrap();
+    card.free_async(pooled, StreamId::DEFAULT).unwrap();
+    card.synchronize().unwrap();
+    changes(&mut card);
+    let plain = card.malloc(3 << 30).unwrap();
+    let changes = changes(&mut card);
+    let (last, released) = changes.split_last().unwrap();
+    assert_eq!(*last, BackingChange::OwnPagesTaken(plain, 3 << 30));
+    let spare = |change: &BackingChange| matches!(change, BackingChange::ChunkReleased(..));
+    assert!(released.len() == 32 && released.iter().all(spare));
+    let held = card.raw.look(|device| device.used());
+    assert_eq!((card.used(), held), (3 << 30, 3 << 30));
+    assert_eq!(card.differences(), []);
 }
