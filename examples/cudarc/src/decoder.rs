@@ -28,15 +28,16 @@ impl Decoder {
     /// # Errors
     /// Out of memory, or a capture that the driver refuses.
     pub fn new(engine: &Engine, width: usize, capacity: usize) -> Result<Self, Error> {
-        // SAFETY: everything below stays on one stream, so no event needs to order it. Events from
-        // outside would spoil the capture.
+        // SAFETY: the default stream is waited for before the capture, and `drop` waits for the
+        // captured stream, so no event needs to order the two. Events would spoil the capture.
         unsafe { engine.context.disable_event_tracking() };
-        let stream = engine.context.new_stream()?;
-        let mut cache = stream.alloc_zeros::<f32>(width * capacity)?;
-        let token = stream.alloc_zeros::<f32>(width)?;
-        let mut place = stream.alloc_zeros::<u32>(1)?;
-        stream.synchronize()?;
+        let mut cache = engine.stream.alloc_zeros::<f32>(width * capacity)?;
+        let token = engine.stream.alloc_zeros::<f32>(width)?;
+        let mut place = engine.stream.alloc_zeros::<u32>(1)?;
+        engine.stream.synchronize()?;
 
+        // The default stream cannot be captured.
+        let stream = engine.context.new_stream()?;
         stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)?;
         let n = count(width);
         let mut append = stream.launch_builder(&engine.kernels.append);
@@ -87,6 +88,14 @@ impl Decoder {
         let tokens = self.stream.clone_dtoh(&held)?;
         self.stream.synchronize()?;
         Ok(tokens)
+    }
+}
+
+impl Drop for Decoder {
+    fn drop(&mut self) {
+        // The buffers are freed on the default stream, which does not wait for this one.
+        let done = self.stream.synchronize();
+        self.stream.context().record_err(done);
     }
 }
 

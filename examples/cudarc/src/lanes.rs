@@ -44,23 +44,23 @@ impl Lanes {
             })
             .collect::<Result<Vec<_>, _>>()?;
 
-        let mut sum = engine.stream.alloc_zeros::<f32>(len)?;
+        let mut total = engine.stream.alloc_zeros::<f32>(len)?;
         let n = count(len);
         for (lane, answer) in lanes.iter().zip(&answers) {
             engine.stream.join(lane)?;
             let mut add = engine.stream.launch_builder(&engine.kernels.add);
-            add.arg(&mut sum).arg(answer).arg(&n);
+            add.arg(&mut total).arg(answer).arg(&n);
             // SAFETY: both buffers have `n` elements; the stream waits for the lane's work.
             unsafe { add.launch(LaunchConfig::for_num_elems(n))? };
         }
-        let answer = engine.stream.clone_dtoh(&sum)?;
-        drop(sum);
+        let sum = engine.stream.clone_dtoh(&total)?;
+        drop(total);
         engine.stream.synchronize()?;
-        drop(answers);
-        for lane in lanes {
+        for (lane, answer) in lanes.iter().zip(answers) {
+            drop(answer);
             lane.synchronize()?;
         }
-        Ok(answer)
+        Ok(sum)
     }
 }
 
