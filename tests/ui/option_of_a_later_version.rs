@@ -3,7 +3,7 @@ use gpumem_test::gpu_mem_test;
 #[gpu_mem_test(iterations = 20, warmup = 3, max_growth = "0B")]
 fn test_1() {}
 
-#[gpu_mem_test(oom = "sweep", max_process_memory = "3GiB")]
+#[gpu_mem_test(oom = "sweep")]
 fn test_2() {}
 
 #[gpu_mem_test(scaling = "linear", neighbours, devices = 2, isolation = "worker")]

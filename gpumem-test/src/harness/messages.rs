@@ -146,7 +146,7 @@ pub(super) fn no_gpu_for_all(device: &DeviceSpec, gpus: &Gpus) -> Error {
 pub(super) fn needs_nvml(device: &str) -> String {
     format!(
         "max_process_memory is what NVML says of a process on a GPU, and {device} has none; run it \
-         on a machine with a GPU"
+         on a GPU, as with `GPUMEM_DEVICE=cuda cargo test`"
     )
 }
 
