@@ -66,6 +66,7 @@ impl GpuBuilder {
             budget: self.budget.as_deref().map(str::parse).transpose()?,
             ledger: Arc::new(Ledger::in_memory(CAPACITY)?),
             keeps_call_sites: false,
+            samples_process: false,
         })
     }
 }

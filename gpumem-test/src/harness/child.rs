@@ -59,6 +59,7 @@ fn run_body(case: &Case, settings: &Settings, scratch: &Scratch) -> Result<End, 
         policy: case.policy.clone(),
         budget: case.budget,
         ledger,
+        samples_process: case.entry.options.max_process_memory.is_some(),
         keeps_call_sites: settings.sites != SitesSetting::Off,
     })?;
     let mut facts = session.facts();

@@ -193,18 +193,27 @@ impl Door {
         let piece = (tables.pieces.entry((memory, key))).or_insert(Piece { device, size: 0 });
         let before = std::mem::replace(&mut piece.size, size);
         drop(tables);
-        let part = |size| Piece { device, size };
-        if size > before {
-            self.record_taken(memory, key, part(size - before));
-            if !self.charge(device, size - before) {
-                self.heap(device)
-                    .device_mut()
-                    .charge_past_budget(size - before);
-                return false;
-            }
-        } else if size < before {
-            self.record_returned(memory, key, part(before - size));
+        if size == before {
+            return true;
+        }
+        if before > 0 {
+            self.record_returned(
+                memory,
+                key,
+                Piece {
+                    device,
+                    size: before,
+                },
+            );
+        }
+        if size > 0 {
+            self.record_taken(memory, key, Piece { device, size });
+        }
+        if size < before {
             self.discharge(device, before - size);
+        } else if !self.charge(device, size - before) {
+            (self.heap(device).device_mut()).charge_past_budget(size - before);
+            return false;
         }
         true
     }

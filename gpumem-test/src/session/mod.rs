@@ -7,6 +7,7 @@
 mod devices;
 mod held;
 mod threads;
+mod witness;
 
 use std::collections::HashMap;
 use std::panic::Location;
@@ -27,6 +28,7 @@ use crate::ledger::{Ledger, Sites};
 use crate::policy::{AnyPolicy, Policy};
 
 pub(crate) use held::{Held, HeldBlock};
+use witness::Witness;
 
 /// What the heaps of a session stand on.
 pub(crate) type SessionDevice = AnyDevice;
@@ -44,6 +46,8 @@ pub(crate) struct SessionConfig {
     pub(crate) ledger: Arc<Ledger>,
     /// Whether the places of driver calls are kept.
     pub(crate) keeps_call_sites: bool,
+    /// Whether the peak of the process's memory is wanted, where a card can say it.
+    pub(crate) samples_process: bool,
 }
 
 /// What a session turned out to be, for reports. Sizes are bytes.
@@ -76,6 +80,8 @@ pub(crate) struct Session {
     about: String,
     /// What a front door adds to the ledger at checkpoints and at the end of a run.
     at_points: OnceLock<fn(&Arc<Session>)>,
+    /// What real cards say of themselves, by device.
+    witnesses: Vec<Option<Witness>>,
 }
 
 impl Session {
@@ -91,12 +97,16 @@ impl Session {
             budget,
             ledger,
             keeps_call_sites,
+            samples_process,
         } = config;
         let devices = devices::open(&device, names_device, &policy, budget)?;
         let about = match &devices[..] {
             [device] => format!("{policy} on {}", device.device_name()),
             all => format!("{policy} on {}*{}", all[0].device_name(), all.len()),
         };
+        let witnesses = (devices.iter())
+            .map(|device| Witness::of(device, samples_process))
+            .collect();
         let mut heaps = Vec::with_capacity(devices.len());
         for (number, device) in (0..).zip(devices) {
             let total = device.memory_info().total;
@@ -116,6 +126,7 @@ impl Session {
             policy,
             about,
             at_points: OnceLock::new(),
+            witnesses,
         }))
     }
 
@@ -136,6 +147,10 @@ impl Session {
 
     /// Marks the beginning of a run of the body.
     pub(crate) fn run_begin(self: &Arc<Self>, run: u32) {
+        if run == 0 {
+            // What the card holds before the test: all later figures are beside it.
+            self.point();
+        }
         let cause = self.cause_unknown();
         self.record(cause, EventKind::RunBegin { run });
     }
@@ -163,6 +178,11 @@ impl Session {
     pub(crate) fn point(self: &Arc<Self>) {
         if let Some(what) = self.at_points.get() {
             what(self);
+        }
+        for (device, witness) in self.devices().zip(&self.witnesses) {
+            if let Some(witness) = witness {
+                witness.record(self, device);
+            }
         }
     }
 

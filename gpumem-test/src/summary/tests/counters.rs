@@ -63,6 +63,7 @@ fn device_used_is_what_the_simulated_device_says() {
             budget: None,
             ledger: Arc::clone(&ledger),
             keeps_call_sites: false,
+            samples_process: false,
         })
         .unwrap();
         let gpu = Gpu::of(Arc::clone(&session));
