@@ -85,9 +85,9 @@ impl Isolation {
             }
         };
         let end = protocol::read(&scratch.end());
-        let skipped = match (&status, &end) {
-            (Ok(status), Some(End::Skipped { reason })) if status.success() => Some(reason.clone()),
-            _ => None,
+        let skipped = match &status {
+            Ok(status) => skipped(*status, end.as_ref()),
+            Err(_) => None,
         };
         let (ended, before) = match status {
             Ok(status) => ended(status, end),
@@ -126,6 +126,14 @@ fn ended(status: ExitStatus, end: Option<End>) -> (Ended, Option<String>) {
         _ => None,
     };
     (crashed(status), before)
+}
+
+/// Why a child did not run its test. One that crashed after it said so is a crash.
+fn skipped(status: ExitStatus, end: Option<&End>) -> Option<String> {
+    match end {
+        Some(End::Skipped { reason }) if status.success() => Some(reason.clone()),
+        _ => None,
+    }
 }
 
 fn crashed(status: ExitStatus) -> Ended {
@@ -170,7 +178,22 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
 
-    use super::{End, Ended, ended};
+    use super::{End, Ended, ended, skipped};
+
+    #[test]
+    fn a_skip_is_one_only_where_the_process_ended_well() {
+        let end = Some(End::Skipped {
+            reason: "no GPU".to_owned(),
+        });
+        let (well, killed) = (ExitStatus::from_raw(0), ExitStatus::from_raw(9));
+        assert_eq!(skipped(well, end.as_ref()).as_deref(), Some("no GPU"));
+        assert_eq!(skipped(killed, end.as_ref()), None);
+        assert_eq!(skipped(well, Some(&End::Returned)), None);
+        assert!(matches!(
+            ended(killed, end),
+            (Ended::Signalled { .. }, None)
+        ));
+    }
 
     #[test]
     fn a_crash_behind_the_body_is_a_crash_and_loses_no_words() {
