@@ -178,22 +178,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
 
-    use super::{End, Ended, ended, skipped};
-
-    #[test]
-    fn a_skip_is_one_only_where_the_process_ended_well() {
-        let end = Some(End::Skipped {
-            reason: "no GPU".to_owned(),
-        });
-        let (well, killed) = (ExitStatus::from_raw(0), ExitStatus::from_raw(9));
-        assert_eq!(skipped(well, end.as_ref()).as_deref(), Some("no GPU"));
-        assert_eq!(skipped(killed, end.as_ref()), None);
-        assert_eq!(skipped(well, Some(&End::Returned)), None);
-        assert!(matches!(
-            ended(killed, end),
-            (Ended::Signalled { .. }, None)
-        ));
-    }
+    use super::{End, Ended, ended};
 
     #[test]
     fn a_crash_behind_the_body_is_a_crash_and_loses_no_words() {
@@ -216,6 +201,24 @@ mod tests {
         assert!(matches!(
             ended(well, None),
             (Ended::Exited { code: 0 }, None)
+        ));
+    }
+
+    #[test]
+    fn a_skip_is_one_only_where_the_process_ended_well() {
+        let end = Some(End::Skipped {
+            reason: "no GPU".to_owned(),
+        });
+        let (well, killed) = (ExitStatus::from_raw(0), ExitStatus::from_raw(9));
+        assert_eq!(
+            super::skipped(well, end.as_ref()).as_deref(),
+            Some("no GPU")
+        );
+        assert_eq!(super::skipped(killed, end.as_ref()), None);
+        assert_eq!(super::skipped(well, Some(&End::Returned)), None);
+        assert!(matches!(
+            ended(killed, end),
+            (Ended::Signalled { .. }, None)
         ));
     }
 }
