@@ -38,10 +38,6 @@ impl<T> Table<T> {
         handle
     }
 
-    pub(super) fn put(&mut self, handle: Handle, object: T) {
-        self.0.insert(handle, object);
-    }
-
     /// # Errors
     /// `INVALID_HANDLE` for one that names none of these objects, as for all calls here.
     pub(super) fn get(&self, handle: Handle) -> Result<&T, Status> {

@@ -33,8 +33,12 @@ mod tensor_maps;
 mod unsupported;
 
 #[cfg(test)]
+mod bench;
+#[cfg(test)]
 #[macro_use]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
@@ -119,6 +123,15 @@ fn host_over(devices: Arc<dyn Devices>, door: fn(&CStr) -> Function) -> Host {
     }
 }
 
+/// Makes the driver a fresh one over these devices, whatever it stood on before.
+#[cfg(test)]
+fn reopen(devices: Arc<dyn Devices>) {
+    let door = |name: &CStr| name.to_str().ok().and_then(function).unwrap_or(ptr::null());
+    let made = Box::into_raw(Box::new(host_over(devices, door)));
+    // The one before is leaked: calls of other threads may still use it.
+    HOST.store(made, Ordering::Release);
+}
+
 /// What the driver stands on, whether `cuInit` was called or not.
 fn opened() -> Result<&'static Host, Status> {
     // SAFETY: null, or from `Box::into_raw` in `open` and never freed.
@@ -157,6 +170,7 @@ pub(crate) fn function(name: &str) -> Option<Function> {
 /// First versions of functions whose interface did not change in 64-bit programs.
 fn same_function(name: &str) -> &str {
     match name {
+        "cuCtxCreate" => "cuCtxCreate_v2",
         "cuCtxDestroy" => "cuCtxDestroy_v2",
         "cuCtxPopCurrent" => "cuCtxPopCurrent_v2",
         "cuCtxPushCurrent" => "cuCtxPushCurrent_v2",
@@ -164,6 +178,7 @@ fn same_function(name: &str) -> &str {
         "cuDevicePrimaryCtxReset" => "cuDevicePrimaryCtxReset_v2",
         "cuDevicePrimaryCtxSetFlags" => "cuDevicePrimaryCtxSetFlags_v2",
         "cuEventDestroy" => "cuEventDestroy_v2",
+        "cuIpcOpenMemHandle" => "cuIpcOpenMemHandle_v2",
         "cuMemHostRegister" => "cuMemHostRegister_v2",
         "cuStreamDestroy" => "cuStreamDestroy_v2",
         other => other,
@@ -176,7 +191,7 @@ pub(crate) fn current_device() -> Option<usize> {
 }
 
 /// The device and the stream that a handle names, for hooks: 0 and 1 are the null stream of the
-/// current context, 2 is the calling thread's own.
+/// current context, 2 is the calling thread's own. Takes the devices' lock where 2 is new.
 pub(crate) fn stream_id(handle: Handle) -> Option<(usize, StreamId)> {
     let stream = streams::resolve(handle, streams::Null::Legacy).ok()?;
     Some((stream.ordinal, stream.id))

@@ -15,10 +15,10 @@ impl SimDevice {
     /// # Errors
     /// [`Refusal::OutOfMemory`]; then nothing was taken.
     pub fn charge(&mut self, bytes: u64) -> Result<(), Refusal> {
-        if !self.supply.take(bytes) {
-            if !self.release_spare_chunks() || !self.supply.take(bytes) {
-                return Err(Refusal::OutOfMemory);
-            }
+        let taken =
+            self.supply.take(bytes) || (self.release_spare_chunks() && self.supply.take(bytes));
+        if !taken {
+            return Err(Refusal::OutOfMemory);
         }
         self.charged += bytes;
         Ok(())

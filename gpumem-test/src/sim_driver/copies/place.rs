@@ -6,7 +6,7 @@ use crate::abi::{DevicePtr, Handle, Status};
 use crate::ids::Address;
 use crate::sim_driver::Host;
 use crate::sim_driver::export::Answer;
-use crate::sim_driver::memory::{MemoryKind, layout_of, memory_at};
+use crate::sim_driver::memory::{MemoryKind, is_host, layout_of, memory_at};
 
 /// Where bytes begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,11 @@ pub(super) fn at(
         _ if inside => Ok(Base::Host(address)),
         _ => Err(Status::INVALID_VALUE),
     }
+}
+
+/// Whether a place is memory of the program that it may change or free once a call has returned.
+pub(super) fn is_pageable(host: &Host, base: Base) -> bool {
+    matches!(base, Base::Host(address) if !is_host(host, address))
 }
 
 /// The place of bytes of an array: its start, bytes of a row, rows of a layer, layers.

@@ -1,6 +1,6 @@
 //! The shape of a copy.
 
-use super::place::Base;
+use super::place::{Base, is_pageable};
 use crate::abi::Status;
 use crate::sim_driver::export::Answer;
 use crate::sim_driver::{memory, opened};
@@ -74,6 +74,25 @@ impl Copy {
             extent: Extent::linear(bytes),
             ordinal,
         }
+    }
+
+    /// The copy as it can be done after the call has returned, and the bytes that it reads where
+    /// the program may change or free them: they are taken now. None if it writes to such memory:
+    /// then the call waits.
+    pub(in crate::sim_driver) fn staged(mut self) -> Result<Option<(Self, Vec<u8>)>, Status> {
+        let host = opened()?;
+        if is_pageable(host, self.to.base) {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        if is_pageable(host, self.from.base) && !self.extent.is_empty() {
+            let span = self.extent.span(self.from.pitch, self.from.layer)?;
+            bytes.resize(span as usize, 0);
+            self.from.base.read(host, 0, &mut bytes)?;
+            // It stays there when the vector moves.
+            self.from.base = Base::Host(bytes.as_ptr() as u64);
+        }
+        Ok(Some((self, bytes)))
     }
 
     /// Does it; on any thread.

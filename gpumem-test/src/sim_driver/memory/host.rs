@@ -140,7 +140,7 @@ pub(super) fn clear(host: &Host, context: Handle) {
     }
 }
 
-/// The start of what is known to be host memory at an address.
+/// Whether an address is in host memory that the driver knows.
 pub(in crate::sim_driver) fn is_host(host: &Host, address: DevicePtr) -> bool {
     host.state
         .tables()

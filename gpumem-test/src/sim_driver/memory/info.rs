@@ -31,7 +31,7 @@ pub(crate) struct MemoryAt {
     pub(crate) bytes: u64,
 }
 
-/// The memory that an address is in, of whichever device; for hooks too.
+/// The memory that an address is in, of whichever device; for hooks too. Takes the devices' lock.
 pub(crate) fn memory_at(address: DevicePtr) -> Option<MemoryAt> {
     find(opened().ok()?, address)
 }

@@ -8,7 +8,8 @@ use crate::sim_driver::contexts::current;
 use crate::sim_driver::unsupported::refuse;
 
 /// `CUipcMemHandle` and `CUipcEventHandle`.
-type IpcHandle = [u8; 64];
+#[repr(C)]
+struct IpcHandle([u8; 64]);
 
 driver_functions! {
     fn cuIpcGetMemHandle(handle: *mut IpcHandle, address: DevicePtr) {
@@ -58,6 +59,16 @@ driver_functions! {
     fn cuDestroyExternalMemory(memory: Handle) {
         current()?;
         refuse("cuDestroyExternalMemory")
+    }
+
+    fn cuImportExternalSemaphore(semaphore: *mut Handle, descriptor: *const c_void) {
+        current()?;
+        refuse("cuImportExternalSemaphore")
+    }
+
+    fn cuDestroyExternalSemaphore(semaphore: Handle) {
+        current()?;
+        refuse("cuDestroyExternalSemaphore")
     }
 
     fn cuMemExportToShareableHandle(
@@ -110,6 +121,18 @@ driver_functions! {
 }
 
 stream_functions! { null:
+    fn cuSignalExternalSemaphoresAsync, cuSignalExternalSemaphoresAsync_ptsz(
+        semaphores: *const Handle, parameters: *const c_void, count: c_uint, stream: Handle,
+    ) {
+        refuse("cuSignalExternalSemaphoresAsync")
+    }
+
+    fn cuWaitExternalSemaphoresAsync, cuWaitExternalSemaphoresAsync_ptsz(
+        semaphores: *const Handle, parameters: *const c_void, count: c_uint, stream: Handle,
+    ) {
+        refuse("cuWaitExternalSemaphoresAsync")
+    }
+
     fn cuMemMapArrayAsync, cuMemMapArrayAsync_ptsz(
         list: *mut c_void, count: c_uint, stream: Handle,
     ) {

@@ -27,6 +27,7 @@ use rustc_hash::FxHashMap;
 use self::arrays::Array;
 pub(super) use self::arrays::layout_of;
 use self::host::HostRanges;
+pub(super) use self::host::is_host;
 pub(crate) use self::info::{MemoryAt, MemoryKind, memory_at};
 pub(super) use self::managed::touch;
 use self::mipmaps::Mipmap;

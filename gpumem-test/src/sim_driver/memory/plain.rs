@@ -5,7 +5,7 @@ use std::ffi::c_uint;
 use super::managed;
 use crate::abi::{DevicePtr, Handle, Status};
 use crate::device::DeviceMemory;
-use crate::ids::Address;
+use crate::ids::{Address, StreamId};
 use crate::sim_driver::capture::check_unsafe_call;
 use crate::sim_driver::contexts::{Current, current};
 use crate::sim_driver::export::{Answer, put};
@@ -47,7 +47,7 @@ fn free(address: DevicePtr) -> Answer {
     Err(Status::INVALID_VALUE)
 }
 
-/// Frees what a context's functions allocated.
+/// Frees what a context's functions allocated; memory of pools goes back to them.
 pub(super) fn clear(host: &Host, context: Handle) {
     let mut owned: Vec<u64> = {
         let owners = &mut host.state.tables().memory.owners;
@@ -57,11 +57,23 @@ pub(super) fn clear(host: &Host, context: Handle) {
         owned
     };
     owned.sort_unstable();
-    for address in owned {
-        let found = (0..host.devices.count())
-            .any(|ordinal| host.device(ordinal, |device| device.free(Address(address)).is_ok()));
-        debug_assert!(found, "what has an owner is allocated: {address:#x}");
+    for ordinal in 0..host.devices.count() {
+        host.device(ordinal, |device| {
+            let before = owned.len();
+            owned.retain(|address| {
+                device
+                    .free_async(Address(*address), StreamId::DEFAULT)
+                    .is_err()
+            });
+            if owned.len() < before {
+                device.synchronize();
+            }
+        });
     }
+    debug_assert!(
+        owned.is_empty(),
+        "what has an owner is allocated: {owned:x?}"
+    );
 }
 
 driver_functions! {

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use crate::ids::StreamId;
 
-/// How long a call waits for what it added.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// How long a call waits for what it added: long enough for a busy machine.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Which stream something is in, and whether the null stream's end lies behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +58,14 @@ impl HostFunctions {
         queue.added += 1;
         let number = queue.added;
         if !queue.has_thread {
-            queue.has_thread = true;
             // It lives as long as there is something to run.
-            thread::spawn(move || self.work());
+            let spawned = thread::Builder::new().spawn(move || self.work());
+            queue.has_thread = spawned.is_ok();
+            if spawned.is_err() {
+                drop(queue);
+                self.work();
+                return;
+            }
         }
         let _ = self
             .changed

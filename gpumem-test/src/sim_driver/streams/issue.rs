@@ -68,10 +68,21 @@ pub(in crate::sim_driver) fn issue(stream: OnStream, work: Work) -> Answer {
     }
     stream.device(|device| device.issue_work(stream.id));
     if stream.is_behind_host_function() {
+        let (work, bytes) = match work {
+            Work::Copy(copy) => match copy.staged()? {
+                Some((copy, bytes)) => (Work::Copy(copy), bytes),
+                None => {
+                    super::wait::wait_for(stream.host, stream.ordinal, stream.id);
+                    return copy.run();
+                }
+            },
+            other => (other, Vec::new()),
+        };
         let place = stream.place();
         stream.host.state.host_functions.add(place, move || {
             // The call has returned: as with the driver's own, nobody hears of a late failure.
             let _ = work.run();
+            drop(bytes);
         });
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_uint};
 
-use super::{Null, OnStream, Stream, resolve};
+use super::{OnStream, Stream, resolve};
 use crate::abi::{Handle, Ordinal, Status};
 use crate::sim_driver::export::{Answer, put, put_if};
 
@@ -138,18 +138,5 @@ stream_functions! { null:
 
     fn cuStreamCopyAttributes, cuStreamCopyAttributes_ptsz(to: Handle, from: Handle) {
         copy_attributes(resolve(to, null)?, resolve(from, null)?)
-    }
-}
-
-/// A stream's green context: there are none.
-fn no_green_context(stream: Handle, green: *mut Handle) -> Answer {
-    resolve(stream, Null::Legacy)?;
-    // SAFETY: the caller passes what C's contract promises.
-    unsafe { put(green, 0) }
-}
-
-driver_functions! {
-    fn cuStreamGetGreenCtx(stream: Handle, green: *mut Handle) {
-        no_green_context(stream, green)
     }
 }

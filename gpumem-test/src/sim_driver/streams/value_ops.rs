@@ -19,7 +19,6 @@ const COMPARISON: c_uint = 3;
 /// A value that a stream writes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sim_driver) struct ValueWrite {
-    context: Handle,
     address: DevicePtr,
     value: u64,
     bytes: usize,
@@ -39,7 +38,6 @@ fn write(stream: OnStream, address: DevicePtr, value: u64, bytes: usize) -> Answ
     // What cannot be written is an error of the call.
     copies::read_bytes(address, &mut [0; 8][..bytes])?;
     let write = ValueWrite {
-        context: stream.context,
         address,
         value,
         bytes,
