@@ -121,7 +121,7 @@ fn step(from: usize, to: usize, address: usize, end: usize) -> Step {
 #[inline]
 fn read(place: usize, start: usize, end: usize) -> usize {
     const WORD: usize = size_of::<usize>();
-    if place % WORD != 0 || place < start || place + WORD > end {
+    if !place.is_multiple_of(WORD) || place < start || place + WORD > end {
         return 0;
     }
     // SAFETY: the place is aligned and lies between the stack pointer of a frame that is still in

@@ -160,6 +160,52 @@ fn labels_keep_sites_apart_until_they_are_named() {
     assert_eq!(sites(&recording), 1, "nothing more is known of either");
 }
 
+const ELSEWHERE: &str = "GPUMEM_CALLSITE_TEST_LEDGER";
+
+/// The other process of the test below; alone it does nothing.
+#[test]
+fn records_for_another_process() {
+    let Some(path) = std::env::var_os(ELSEWHERE) else {
+        return;
+    };
+    let ledger = Ledger::open(path.as_ref()).unwrap();
+    let sites = CallSites::new(true);
+    deep(2, &mut || {
+        ledger.append(event(sites.capture(&ledger)));
+    });
+    // A crash loses nothing.
+    std::process::abort();
+}
+
+/// The loader puts a program elsewhere each time that it starts.
+#[test]
+fn frames_of_a_process_that_crashed_are_named_in_another() {
+    let folder = std::env::temp_dir().join(format!("gpumem-callsite-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("a.ledger");
+    let ledger = Ledger::create(&path, 1_000).unwrap();
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["callsite::tests::records_for_another_process", "--exact"])
+        .env(ELSEWHERE, &path)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    assert!(!status.success());
+    let recording = ledger.read();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let mut functions = Vec::new();
+    for frame in recording.frames(recording.events[0].site) {
+        let module = recording.text(frame.0);
+        system::resolve(module, frame.1, &mut |symbol| {
+            functions.extend(symbol.function);
+        });
+    }
+    let named = |part: &str| functions.iter().any(|name| name.contains(part));
+    assert!(named("records_for_another_process"), "{functions:?}");
+    assert!(named("deep") && named("wide"), "{functions:?}");
+}
+
 #[test]
 fn without_names_a_site_is_a_module_and_an_offset() {
     let ledger = Ledger::in_memory(1_000).unwrap();

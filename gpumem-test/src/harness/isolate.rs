@@ -103,9 +103,9 @@ impl Isolation {
             }
         };
         let end = protocol::read(&scratch.end());
-        let skipped = match (&status, &end) {
-            (Ok(status), Some(End::Skipped { reason })) if status.success() => Some(reason.clone()),
-            _ => None,
+        let skipped = match &status {
+            Ok(status) => skipped(*status, end.as_ref()),
+            Err(_) => None,
         };
         let (ended, before) = match status {
             Ok(status) => ended(status, end),
@@ -144,6 +144,14 @@ fn ended(status: ExitStatus, end: Option<End>) -> (Ended, Option<String>) {
         _ => None,
     };
     (crashed(status), before)
+}
+
+/// Why a child did not run its test. One that crashed after it said so is a crash.
+fn skipped(status: ExitStatus, end: Option<&End>) -> Option<String> {
+    match end {
+        Some(End::Skipped { reason }) if status.success() => Some(reason.clone()),
+        _ => None,
+    }
 }
 
 fn crashed(status: ExitStatus) -> Ended {
@@ -218,6 +226,24 @@ mod tests {
         assert!(matches!(
             ended(well, None),
             (Ended::Exited { code: 0 }, None)
+        ));
+    }
+
+    #[test]
+    fn a_skip_is_one_only_where_the_process_ended_well() {
+        let end = Some(End::Skipped {
+            reason: "no GPU".to_owned(),
+        });
+        let (well, killed) = (ExitStatus::from_raw(0), ExitStatus::from_raw(9));
+        assert_eq!(
+            super::skipped(well, end.as_ref()).as_deref(),
+            Some("no GPU")
+        );
+        assert_eq!(super::skipped(killed, end.as_ref()), None);
+        assert_eq!(super::skipped(well, Some(&End::Returned)), None);
+        assert!(matches!(
+            ended(killed, end),
+            (Ended::Signalled { .. }, None)
         ));
     }
 }

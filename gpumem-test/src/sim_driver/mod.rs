@@ -38,6 +38,9 @@ mod testing;
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
+#[macro_use]
+mod testing;
+#[cfg(test)]
 mod tests;
 
 use std::ffi::{CStr, c_void};

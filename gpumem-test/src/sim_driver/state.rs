@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::contexts::Context;
+use super::graphs::GraphMemory;
 use super::handles::Table;
 use super::memory::Memory;
 use super::streams::{Event, HostFunctions, Stream, StreamMemory, ThreadKey};
@@ -21,6 +22,7 @@ pub(super) struct State {
     initialized: AtomicBool,
     tables: Mutex<Tables>,
     pub(super) host_functions: HostFunctions,
+    pub(super) graph_memory: GraphMemory,
 }
 
 /// The driver's objects.
@@ -77,6 +79,7 @@ impl State {
                 memory,
             }),
             host_functions: HostFunctions::default(),
+            graph_memory: GraphMemory::default(),
         }
     }
 

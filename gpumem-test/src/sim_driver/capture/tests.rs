@@ -4,12 +4,13 @@ use std::ptr;
 use crate::abi::{Handle, STREAM_PER_THREAD, Status};
 use crate::device::DeviceMemory as _;
 use crate::ids::Address;
+use crate::sim_driver::bench::Bench;
 use crate::sim_driver::launch::launches;
 use crate::sim_driver::libraries::Library;
 use crate::sim_driver::reach;
-use crate::sim_driver::testing::{call, call_library, device, module_function};
+use crate::sim_driver::testing::{call, call_library, module_function};
 
-/// Global ones would hit the allocations of other tests in this process.
+const GLOBAL: u32 = 0;
 const THREAD_LOCAL: u32 = 1;
 const RELAXED: u32 = 2;
 
@@ -119,7 +120,8 @@ fn kernel(function: Handle, stream: Handle) -> i32 {
 
 #[test]
 fn what_is_captured_is_done_by_the_graph_alone() {
-    let ordinal = device();
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     let (address, function, captured) = (allocate(), module_function(c"scale"), stream(1));
     assert_eq!(status(captured), (0, 0));
     assert_eq!(begin(captured, THREAD_LOCAL), 0);
@@ -140,7 +142,8 @@ fn what_is_captured_is_done_by_the_graph_alone() {
 
 #[test]
 fn memory_allocated_in_a_capture_is_the_graphs() {
-    let ordinal = device();
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     let captured = stream(1);
     let used = || reach::with(ordinal, |device| device.used()).unwrap();
     assert_eq!(begin(captured, RELAXED), 0);
@@ -166,7 +169,8 @@ fn memory_allocated_in_a_capture_is_the_graphs() {
 
 #[test]
 fn streams_join_by_events_and_must_come_back() {
-    let ordinal = device();
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     let (first, second, address) = (stream(1), stream(1), allocate());
     let (fork, back) = (event(), event());
     let work = |joined: bool| {
@@ -205,7 +209,7 @@ fn streams_join_by_events_and_must_come_back() {
 
 #[test]
 fn a_capture_knows_no_work_outside_it() {
-    device();
+    let _bench = Bench::ready(1);
     let (first, second) = (stream(1), stream(1));
     let (outside, never) = (event(), event());
     assert_eq!(record(outside, second), 0);
@@ -226,7 +230,7 @@ fn a_capture_knows_no_work_outside_it() {
 
 #[test]
 fn waiting_for_a_captured_stream_makes_its_capture_invalid() {
-    device();
+    let _bench = Bench::ready(1);
     let captured = stream(1);
     assert_eq!(begin(captured, RELAXED), 0);
     assert_eq!(call!("cuStreamSynchronize"(captured => Handle)), 900);
@@ -238,7 +242,7 @@ fn waiting_for_a_captured_stream_makes_its_capture_invalid() {
 
 #[test]
 fn the_null_stream_is_not_used_beside_a_blocking_one_that_is_captured() {
-    device();
+    let _bench = Bench::ready(1);
     let (blocking, other, address) = (stream(0), stream(1), allocate());
     assert_eq!(begin(0, THREAD_LOCAL), 900);
     assert_eq!(begin(other, RELAXED), 0);
@@ -254,7 +258,7 @@ fn the_null_stream_is_not_used_beside_a_blocking_one_that_is_captured() {
 
 #[test]
 fn a_relaxed_capture_or_thread_may_allocate() {
-    device();
+    let _bench = Bench::ready(1);
     let captured = stream(1);
     let mut address = 0;
     let take = |address: &mut u64| call!("cuMemAlloc_v2"(std::ptr::from_mut(address) => *mut u64, 64 => usize));
@@ -276,18 +280,38 @@ fn a_relaxed_capture_or_thread_may_allocate() {
 }
 
 #[test]
+fn a_global_capture_forbids_other_threads_to_allocate() {
+    let bench = Bench::ready(1);
+    let captured = stream(1);
+    let elsewhere = || {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                bench.enter(0);
+                let mut address = 0_u64;
+                call!("cuMemAlloc_v2"(&raw mut address => *mut u64, 64 => usize))
+            });
+            thread.join().unwrap()
+        })
+    };
+    assert_eq!((begin(captured, THREAD_LOCAL), elsewhere()), (0, 0));
+    assert!(end(captured).is_ok());
+    assert_eq!((begin(captured, GLOBAL), elsewhere()), (0, 900));
+    assert_eq!(end(captured), Err(Status::STREAM_CAPTURE_INVALIDATED));
+}
+
+#[test]
 fn another_thread_or_stream_does_not_end_a_capture() {
-    let ordinal = device();
+    let bench = Bench::ready(1);
     let (first, second, fork) = (stream(1), stream(1), event());
     assert_eq!(begin(first, THREAD_LOCAL), 0);
-    let elsewhere = std::thread::spawn(move || {
-        crate::sim_driver::testing::use_device(ordinal);
-        end(first)
+    let elsewhere = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            bench.enter(0);
+            end(first)
+        });
+        thread.join().unwrap()
     });
-    assert_eq!(
-        elsewhere.join().unwrap(),
-        Err(Status::STREAM_CAPTURE_WRONG_THREAD)
-    );
+    assert_eq!(elsewhere, Err(Status::STREAM_CAPTURE_WRONG_THREAD));
     assert_eq!((record(fork, first), wait(second, fork)), (0, 0));
     assert_eq!(end(second), Err(Status::STREAM_CAPTURE_UNMATCHED));
     assert_eq!(end(first), Err(Status::STREAM_CAPTURE_INVALIDATED));
@@ -295,7 +319,7 @@ fn another_thread_or_stream_does_not_end_a_capture() {
 
 #[test]
 fn a_program_can_ask_for_the_nodes_at_the_end_and_change_them() {
-    device();
+    let _bench = Bench::ready(1);
     let (captured, address) = (stream(1), allocate());
     let mut graph = 0;
     assert_eq!(
@@ -337,7 +361,7 @@ fn a_program_can_ask_for_the_nodes_at_the_end_and_change_them() {
 
 #[test]
 fn a_librarys_kernel_and_a_graph_become_nodes() {
-    device();
+    let _bench = Bench::ready(1);
     let (captured, address) = (stream(1), allocate());
     let mut blas = 0;
     let code = call_library!(Library::Cublas, "cublasCreate_v2"(&raw mut blas => *mut Handle));

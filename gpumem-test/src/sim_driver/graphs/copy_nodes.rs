@@ -21,10 +21,8 @@ pub(super) struct FillParams {
 
 pub(super) fn copy(current: Current, description: Copy3d) -> Result<Operation, Status> {
     let copy = shape(current.host, current.ordinal, &description)?;
-    Ok(Operation::Copy(
-        description,
-        copy.ok_or(Status::INVALID_VALUE)?,
-    ))
+    let copy = copy.ok_or(Status::INVALID_VALUE)?;
+    Ok(Operation::Copy(Box::new((description, copy))))
 }
 
 pub(super) fn fill(current: Current, params: FillParams) -> Result<Operation, Status> {
@@ -64,7 +62,7 @@ driver_functions! {
 
     fn cuGraphMemcpyNodeGetParams(node: Handle, params: *mut Copy3d) {
         let found = with_operation(node, |operation| match operation {
-            Operation::Copy(description, _) => Ok(*description),
+            Operation::Copy(copy) => Ok(copy.0),
             _ => Err(Status::INVALID_VALUE),
         })?;
         put(params, found)

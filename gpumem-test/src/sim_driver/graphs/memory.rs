@@ -10,16 +10,16 @@
 //! is what was allocated and not freed.
 
 use std::ffi::{c_int, c_uint};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 
 use crate::abi::{DevicePtr, Ordinal, Status};
 use crate::ids::Address;
 use crate::sim_driver::contexts;
 use crate::sim_driver::export::{Answer, put};
 use crate::sim_driver::objects::lock;
-use crate::sim_driver::{host, reach};
+use crate::sim_driver::{host, opened, reach};
 
 const PAGE: u64 = 2 << 20;
 
@@ -55,7 +55,19 @@ struct Device {
     used_high: u64,
 }
 
-static DEVICES: Mutex<FxHashMap<usize, Device>> = Mutex::new(FxHashMap::with_hasher(FxBuildHasher));
+/// What graphs have on each device.
+#[derive(Debug, Default)]
+pub(in crate::sim_driver) struct GraphMemory(Mutex<FxHashMap<usize, Device>>);
+
+/// Runs something on what graphs have on devices, under its lock.
+fn with_devices<R>(run: impl FnOnce(&mut FxHashMap<usize, Device>) -> R) -> Result<R, Status> {
+    Ok(run(&mut lock(&opened()?.state.graph_memory.0)))
+}
+
+/// Runs something on what graphs have on a device, under the lock.
+fn with_device<R>(ordinal: usize, run: impl FnOnce(&mut Device) -> R) -> Result<R, Status> {
+    with_devices(|devices| run(devices.entry(ordinal).or_default()))
+}
 
 impl Block {
     /// Memory for a node; it has an address and nothing behind it.
@@ -72,11 +84,7 @@ impl Block {
             backed: false,
             live: None,
         };
-        lock(&DEVICES)
-            .entry(ordinal)
-            .or_default()
-            .blocks
-            .insert(address.0, state);
+        with_device(ordinal, |device| device.blocks.insert(address.0, state))?;
         Ok(Arc::new(Self {
             ordinal,
             address,
@@ -105,28 +113,24 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(device) = devices.get_mut(&self.ordinal)
-            && let Some(state) = device.blocks.remove(&self.address.0)
-            && state.backed
-        {
-            device.spare += state.room; // it stays until it is trimmed
-        }
-        drop(devices);
-        // A device that is gone has nothing to give back.
+        // What backs it stays until it is trimmed. A driver that is gone has nothing to give back.
+        let _ = with_device(self.ordinal, |device| {
+            let state = device.blocks.remove(&self.address.0);
+            device.spare += state
+                .filter(|state| state.backed)
+                .map_or(0, |state| state.room);
+        });
         let _ = reach::with(self.ordinal, |device| device.give_static(self.address));
     }
 }
 
 /// Takes what the driver needs for graphs with memory on a device, once.
 pub(super) fn prepare(ordinal: usize) -> Answer {
-    let is_first = {
-        let mut devices = lock(&DEVICES);
-        let device = devices.entry(ordinal).or_default();
-        !std::mem::replace(&mut device.has_overhead, true)
-    };
-    if is_first && reach::with(ordinal, |device| device.take_outside(OVERHEAD))?.is_err() {
-        lock(&DEVICES).entry(ordinal).or_default().has_overhead = false;
+    let has_some = with_device(ordinal, |device| {
+        std::mem::replace(&mut device.has_overhead, true)
+    })?;
+    if !has_some && reach::with(ordinal, |device| device.take_outside(OVERHEAD))?.is_err() {
+        with_device(ordinal, |device| device.has_overhead = false)?;
         return Err(Status::OUT_OF_MEMORY);
     }
     Ok(())
@@ -134,97 +138,101 @@ pub(super) fn prepare(ordinal: usize) -> Answer {
 
 /// Backs memory of a graph, all of it or none.
 pub(super) fn back(ordinal: usize, blocks: &[Arc<Block>]) -> Answer {
-    let mut devices = lock(&DEVICES);
-    let device = devices.entry(ordinal).or_default();
-    let own = |address: u64| blocks.iter().any(|block| block.address.0 == address);
-    let missing = |device: &Device| -> u64 {
-        let of = |(_, state): (&u64, &State)| if state.backed { 0 } else { state.room };
-        device
-            .blocks
-            .iter()
-            .filter(|(address, _)| own(**address))
-            .map(of)
-            .sum()
-    };
-    let needed = missing(device);
-    if device.spare < needed {
-        // What other graphs freed and kept.
-        let mut idle: Vec<u64> = device
-            .blocks
-            .iter()
-            .filter(|(address, state)| state.backed && state.live.is_none() && !own(**address))
-            .map(|(address, _)| *address)
-            .collect();
-        idle.sort_unstable();
-        for address in idle {
-            if device.spare >= needed {
-                break;
-            }
-            if let Some(state) = device.blocks.get_mut(&address) {
-                state.backed = false;
-                device.spare += state.room;
+    with_device(ordinal, |device| device.back(ordinal, blocks))?
+}
+
+impl Device {
+    fn back(&mut self, ordinal: usize, blocks: &[Arc<Block>]) -> Answer {
+        let device = self;
+        let own = |address: u64| blocks.iter().any(|block| block.address.0 == address);
+        let missing = |device: &Device| -> u64 {
+            let of = |(_, state): (&u64, &State)| if state.backed { 0 } else { state.room };
+            device
+                .blocks
+                .iter()
+                .filter(|(address, _)| own(**address))
+                .map(of)
+                .sum()
+        };
+        let needed = missing(device);
+        if device.spare < needed {
+            // What other graphs freed and kept.
+            let mut idle: Vec<u64> = device
+                .blocks
+                .iter()
+                .filter(|(address, state)| state.backed && state.live.is_none() && !own(**address))
+                .map(|(address, _)| *address)
+                .collect();
+            idle.sort_unstable();
+            for address in idle {
+                if device.spare >= needed {
+                    break;
+                }
+                if let Some(state) = device.blocks.get_mut(&address) {
+                    state.backed = false;
+                    device.spare += state.room;
+                }
             }
         }
-    }
-    let taken = needed.saturating_sub(device.spare);
-    if taken > 0 {
-        reach::with(ordinal, |device| device.charge(taken))??;
-        device.reserved += taken;
-        device.reserved_high = device.reserved_high.max(device.reserved);
-        device.spare += taken;
-    }
-    device.spare -= needed;
-    for block in blocks {
-        if let Some(state) = device.blocks.get_mut(&block.address.0) {
-            state.backed = true;
+        let taken = needed.saturating_sub(device.spare);
+        if taken > 0 {
+            reach::with(ordinal, |device| device.charge(taken))??;
+            device.reserved += taken;
+            device.reserved_high = device.reserved_high.max(device.reserved);
+            device.spare += taken;
         }
+        device.spare -= needed;
+        for block in blocks {
+            if let Some(state) = device.blocks.get_mut(&block.address.0) {
+                state.backed = true;
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Whether memory is allocated; none if it is no graph's.
 pub(super) fn is_live(address: DevicePtr) -> Option<bool> {
-    let devices = lock(&DEVICES);
-    let mut states = devices
-        .values()
-        .filter_map(|device| device.blocks.get(&address));
-    states.next().map(|state| state.live.is_some())
+    let found = with_devices(|devices| {
+        let mut states = devices
+            .values()
+            .filter_map(|device| device.blocks.get(&address));
+        states.next().map(|state| state.live.is_some())
+    });
+    found.ok().flatten()
 }
 
 /// Marks memory as allocated.
-pub(super) fn allocate(block: &Arc<Block>) {
-    let mut devices = lock(&DEVICES);
-    if let Some(device) = devices.get_mut(&block.ordinal)
-        && let Some(state) = device.blocks.get_mut(&block.address.0)
-        && state.live.is_none()
-    {
-        state.live = Some(block.clone());
-        device.used += state.room;
-        device.used_high = device.used_high.max(device.used);
-    }
+pub(super) fn allocate(block: &Arc<Block>) -> Answer {
+    with_device(block.ordinal, |device| {
+        if let Some(state) = device.blocks.get_mut(&block.address.0)
+            && state.live.is_none()
+        {
+            state.live = Some(block.clone());
+            device.used += state.room;
+            device.used_high = device.used_high.max(device.used);
+        }
+    })
 }
 
 /// Frees memory of a graph, by a node or by a function; none if it is no graph's.
 pub(in crate::sim_driver) fn free(address: DevicePtr) -> Option<Answer> {
-    let mut devices = lock(&DEVICES);
-    let device = devices
-        .values_mut()
-        .find(|device| device.blocks.contains_key(&address))?;
-    let state = device.blocks.get_mut(&address)?;
-    let Some(block) = state.live.take() else {
-        return Some(Err(Status::INVALID_VALUE));
-    };
-    device.used -= state.room;
-    drop(devices);
-    drop(block); // nothing is locked, should it be the last of it
-    Some(Ok(()))
+    let freed = with_devices(|devices| {
+        let mut devices = devices.values_mut();
+        let device = devices.find(|device| device.blocks.contains_key(&address))?;
+        let state = device.blocks.get_mut(&address)?;
+        let block = state.live.take();
+        device.used -= block.as_ref().map_or(0, |_| state.room);
+        Some(block)
+    });
+    // With nothing locked, should it be the last of it.
+    let block = freed.ok().flatten()?;
+    Some(block.map(drop).ok_or(Status::INVALID_VALUE))
 }
 
 /// Gives back what no graph uses.
 fn trim(ordinal: usize) -> Answer {
-    let given = {
-        let mut devices = lock(&DEVICES);
-        let device = devices.entry(ordinal).or_default();
+    let given = with_device(ordinal, |device| {
         for state in device.blocks.values_mut() {
             if state.backed && state.live.is_none() {
                 state.backed = false;
@@ -233,7 +241,7 @@ fn trim(ordinal: usize) -> Answer {
         }
         device.reserved -= device.spare;
         std::mem::take(&mut device.spare)
-    };
+    })?;
     reach::with(ordinal, |device| device.discharge(given))
 }
 
@@ -254,18 +262,14 @@ driver_functions! {
 
     fn cuDeviceGetGraphMemAttribute(device: Ordinal, attribute: c_uint, value: *mut u64) {
         let ordinal = ordinal(device)?;
-        let found = {
-            let mut devices = lock(&DEVICES);
-            let device = devices.entry(ordinal).or_default();
-            match attribute {
-                USED => device.used,
-                USED_HIGH => device.used_high,
-                RESERVED => device.reserved,
-                RESERVED_HIGH => device.reserved_high,
-                _ => return Err(Status::INVALID_VALUE),
-            }
-        };
-        put(value, found)
+        let found = with_device(ordinal, |device| match attribute {
+            USED => Ok(device.used),
+            USED_HIGH => Ok(device.used_high),
+            RESERVED => Ok(device.reserved),
+            RESERVED_HIGH => Ok(device.reserved_high),
+            _ => Err(Status::INVALID_VALUE),
+        })?;
+        put(value, found?)
     }
 
     /// Only high values can be set, to 0, which stands for the present value.
@@ -274,13 +278,13 @@ driver_functions! {
         if super::read(value)? != 0 {
             return Err(Status::INVALID_VALUE);
         }
-        let mut devices = lock(&DEVICES);
-        let device = devices.entry(ordinal).or_default();
-        match attribute {
-            USED_HIGH => device.used_high = device.used,
-            RESERVED_HIGH => device.reserved_high = device.reserved,
-            _ => return Err(Status::INVALID_VALUE),
-        }
-        Ok(())
+        with_device(ordinal, |device| {
+            match attribute {
+                USED_HIGH => device.used_high = device.used,
+                RESERVED_HIGH => device.reserved_high = device.reserved,
+                _ => return Err(Status::INVALID_VALUE),
+            }
+            Ok(())
+        })?
     }
 }

@@ -29,7 +29,7 @@ mod tests;
 use std::sync::{Arc, Mutex};
 
 pub(super) use self::graph::Graph;
-pub(super) use self::memory::{Block, free as free_memory};
+pub(super) use self::memory::{Block, GraphMemory, free as free_memory};
 pub(super) use self::memory_nodes::{allocate, free};
 pub(super) use self::node::{Operation, properties_of_device};
 pub(super) use self::run::Run;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Block, GRAPHS, Graph};
 use crate::abi::{DevicePtr, Handle};
-use crate::sim_driver::copies::{Copy, Copy3d, Fill};
+use crate::sim_driver::copies::{Copy, Copy3d, Fill, describe};
 use crate::sim_driver::launch::Launch;
 use crate::sim_driver::objects::lock;
 use crate::sim_driver::streams::{HostCall, ValueWrite, Work};
@@ -17,7 +17,8 @@ pub(in crate::sim_driver) enum Operation {
     Kernel(Launch, Vec<(c_int, [u64; 8])>),
     /// A kernel of a library, of which nothing is known.
     LibraryKernel,
-    Copy(Copy3d, Copy),
+    /// A copy, and how it was described.
+    Copy(Box<(Copy3d, Copy)>),
     Fill(Fill),
     Call(HostCall),
     /// A graph of its own, which goes with the node.
@@ -74,7 +75,7 @@ impl Operation {
     /// What was issued on a captured stream.
     pub(in crate::sim_driver) fn of_work(work: Work) -> Self {
         match work {
-            Work::Copy(copy) => Self::Copy(crate::sim_driver::copies::describe(&copy), copy),
+            Work::Copy(copy) => Self::Copy(Box::new((describe(&copy), copy))),
             Work::Fill(fill) => Self::Fill(fill),
             Work::Call(call) => Self::Call(call),
             Work::Write(write) => Self::Write(write),
@@ -88,7 +89,7 @@ impl Operation {
         match self {
             Self::Kernel(launch, attributes) => Self::Kernel(*launch, attributes.clone()),
             Self::LibraryKernel => Self::LibraryKernel,
-            Self::Copy(description, copy) => Self::Copy(*description, *copy),
+            Self::Copy(copy) => Self::Copy(copy.clone()),
             Self::Fill(fill) => Self::Fill(*fill),
             Self::Call(call) => Self::Call(*call),
             Self::Child(child) => Self::Child(Graph::duplicate(*child)),

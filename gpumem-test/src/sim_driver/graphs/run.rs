@@ -43,7 +43,7 @@ fn collect(handle: Handle, order: &[Handle], steps: &mut Vec<Step>) -> Answer {
     for node in order {
         let step = match lock(&graph).operation(*node)? {
             Operation::Kernel(..) | Operation::LibraryKernel => Step::Kernel,
-            Operation::Copy(_, copy) => Step::Copy(*copy),
+            Operation::Copy(copy) => Step::Copy(copy.1),
             Operation::Fill(fill) => Step::Fill(*fill),
             Operation::Call(call) => Step::Call(*call),
             Operation::Write(write) => Step::Write(*write),
@@ -144,7 +144,7 @@ impl Run {
     }
 
     /// Allocates and frees.
-    fn change_memory(&self, frees_first: bool) {
+    fn change_memory(&self, frees_first: bool) -> Answer {
         if frees_first {
             for step in self.steps.iter() {
                 if let Step::Allocate(block) = step
@@ -156,13 +156,14 @@ impl Run {
         }
         for step in self.steps.iter() {
             match step {
-                Step::Allocate(block) => memory::allocate(block),
+                Step::Allocate(block) => memory::allocate(block)?,
                 Step::Free(address) => {
                     let _ = memory::free(*address); // checked before
                 }
                 _ => {}
             }
         }
+        Ok(())
     }
 }
 
@@ -200,7 +201,7 @@ fn launch_graph(handle: Handle, stream: OnStream) -> Answer {
     let frees_first = exec.flags & AUTO_FREE != 0;
     run.check_memory(frees_first)?;
     back(&exec)?;
-    run.change_memory(frees_first);
+    run.change_memory(frees_first)?;
     for step in run.steps.iter() {
         if let Step::Wait(event) = step {
             wait_on_stream(stream, *event, 0)?;

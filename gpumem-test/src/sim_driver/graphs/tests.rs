@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::abi::{Handle, Status};
 use crate::device::DeviceMemory as _;
+use crate::sim_driver::bench::Bench;
 use crate::sim_driver::launch::launches;
 use crate::sim_driver::reach;
-use crate::sim_driver::testing::{call, device, module_function};
+use crate::sim_driver::testing::{call, module_function};
 
 const MIB: u64 = 1 << 20;
 
@@ -79,7 +80,8 @@ fn attribute(ordinal: usize, number: u32) -> u64 {
 #[test]
 fn memory_of_a_graph_is_gone_from_the_device_as_measured() {
     // Source: driver 580.159 on an H200.
-    let ordinal = device();
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     let free = || reach::with(ordinal, |device| device.memory_info().free).unwrap();
     let before = free();
     let graph = create();
@@ -116,7 +118,8 @@ fn memory_of_a_graph_is_gone_from_the_device_as_measured() {
 
 #[test]
 fn memory_that_a_graph_leaves_is_freed_by_the_program() {
-    let ordinal = device();
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     let graph = create();
     let (_, address) = add_memory(graph, &[], ordinal, 3 * MIB);
     let exec = instantiate(graph, 0).unwrap();
@@ -153,7 +156,8 @@ fn memory_that_a_graph_leaves_is_freed_by_the_program() {
 
 #[test]
 fn graphs_take_turns_with_their_memory() {
-    let ordinal = device();
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     let make = || {
         let graph = create();
         let (node, address) = add_memory(graph, &[], ordinal, 8 * MIB);
@@ -174,7 +178,8 @@ fn graphs_take_turns_with_their_memory() {
 
 #[test]
 fn a_graph_with_memory_is_executable_once_and_not_cloned() {
-    let ordinal = device();
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     let graph = create();
     let (node, _) = add_memory(graph, &[], ordinal, MIB);
     let exec = instantiate(graph, 1).unwrap();
@@ -191,7 +196,8 @@ fn a_graph_with_memory_is_executable_once_and_not_cloned() {
 
 #[test]
 fn a_launch_that_finds_no_memory_changes_nothing() {
-    let ordinal = device();
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     reach::with(ordinal, |device| device.set_budget(Some(32 * MIB))).unwrap();
     let graph = create();
     add_memory(graph, &[], ordinal, 64 * MIB);
@@ -236,7 +242,8 @@ unsafe extern "C" fn count_call(data: *mut c_void) {
 
 #[test]
 fn a_launch_does_copies_sets_and_calls_and_counts_kernels() {
-    let ordinal = device();
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     let mut address = 0;
     assert_eq!(
         call!("cuMemAlloc_v2"(&raw mut address => *mut u64, 64 => usize)),
@@ -342,7 +349,7 @@ fn nodes(of: &str, handle: Handle) -> Vec<Handle> {
 
 #[test]
 fn a_graph_says_what_comes_after_what() {
-    device();
+    let _bench = Bench::ready(1);
     let graph = create();
     let first = empty(graph, &[]).unwrap();
     let second = empty(graph, &[first]).unwrap();
@@ -386,7 +393,8 @@ fn a_graph_says_what_comes_after_what() {
 
 #[test]
 fn an_update_wants_the_same_shape() {
-    let ordinal = device();
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     let mut address = 0;
     assert_eq!(
         call!("cuMemAlloc_v2"(&raw mut address => *mut u64, 64 => usize)),
@@ -419,7 +427,8 @@ fn an_update_wants_the_same_shape() {
 
 #[test]
 fn a_graph_in_a_graph_is_a_clone() {
-    let ordinal = device();
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     let mut address = 0;
     assert_eq!(
         call!("cuMemAlloc_v2"(&raw mut address => *mut u64, 64 => usize)),
@@ -469,7 +478,7 @@ unsafe extern "C" fn end_object(data: *mut c_void) {
 
 #[test]
 fn an_object_lives_as_long_as_a_graph_needs_it() {
-    device();
+    let _bench = Bench::ready(1);
     let (graph, mut object) = (create(), 0);
     let code = call!("cuUserObjectCreate"(
         &raw mut object => *mut Handle, create() as *mut c_void => *mut c_void,
@@ -495,7 +504,8 @@ fn an_object_lives_as_long_as_a_graph_needs_it() {
 
 #[test]
 fn a_node_is_described_by_one_structure_too() {
-    let ordinal = device();
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     let graph = create();
     // `CUgraphNodeParams`: type, two words of nothing, the description.
     let mut params = [0_u64; 32];

@@ -51,19 +51,19 @@ fn set(descriptor: Handle, value: *const c_void) -> Answer {
 }
 
 /// The versions that are functions without a status.
-unsafe extern "C" fn cublasLtGetVersion() -> usize {
+unsafe extern "C" fn version() -> usize {
     VERSION as usize
 }
 
-unsafe extern "C" fn cublasLtGetCudartVersion() -> usize {
+unsafe extern "C" fn runtime_version() -> usize {
     13_000
 }
 
 /// The function of a name.
 pub(super) fn lookup(name: &str) -> Option<crate::sim_driver::Function> {
     match name {
-        "cublasLtGetVersion" => Some(cublasLtGetVersion as *const c_void),
-        "cublasLtGetCudartVersion" => Some(cublasLtGetCudartVersion as *const c_void),
+        "cublasLtGetVersion" => Some(version as *const c_void),
+        "cublasLtGetCudartVersion" => Some(runtime_version as *const c_void),
         _ => functions::lookup(name),
     }
 }

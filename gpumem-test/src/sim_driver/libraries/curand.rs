@@ -21,9 +21,9 @@ const LAUNCH_FAILURE: LibraryStatus = LibraryStatus(201);
 const INITIALIZATION_FAILED: LibraryStatus = LibraryStatus(203);
 const INTERNAL_ERROR: LibraryStatus = LibraryStatus(999);
 
-/// Bytes that a generator takes with `cuMemAlloc`.
+/// Bytes that a generator takes with `cuMemAlloc` when it first makes numbers or seeds.
 ///
-/// Source: `curandCreateGenerator` of CUDA 13.0 on an H200, seen through the door; assumed for
+/// Source: `curandGenerateUniform` of CUDA 13.0 on an H200, seen through the door; assumed for
 /// other cards and kinds of generators.
 const TAKEN: [usize; 1] = [196_608];
 
@@ -44,7 +44,19 @@ fn of(generator: Handle) -> Result<Arc<Generator>, LibraryStatus> {
     GENERATORS.get(generator).ok_or(NOT_INITIALIZED)
 }
 
+impl Generator {
+    /// Takes its memory, if it has none yet.
+    fn prepare(&self) -> Answer {
+        let mut workspace = lock(&self.workspace);
+        if workspace.is_empty() {
+            *workspace = Workspace::take(&TAKEN).map_err(|_| ALLOCATION_FAILED)?;
+        }
+        Ok(())
+    }
+}
+
 fn work(generator: &Generator) -> Answer {
+    generator.prepare()?;
     let stream = generator.stream.load(Ordering::Relaxed);
     launch::issue_of_library(stream).map_err(|_| LAUNCH_FAILURE)
 }
@@ -65,11 +77,10 @@ library_functions! { INTERNAL_ERROR;
             _ => return Err(TYPE_ERROR),
         };
         reach::device().map_err(|_| INITIALIZATION_FAILED)?;
-        let workspace = Workspace::take(&TAKEN).map_err(|_| ALLOCATION_FAILED)?;
         let made = GENERATORS.add(Arc::new(Generator {
             pseudo,
             stream: AtomicU64::new(0),
-            workspace: Mutex::new(workspace),
+            workspace: Mutex::default(),
         }));
         put(generator, made, NOT_INITIALIZED)
     }
@@ -111,7 +122,7 @@ library_functions! { INTERNAL_ERROR;
     }
 
     fn curandGenerateSeeds(generator: Handle) {
-        of(generator).map(drop)
+        of(generator)?.prepare()
     }
 
     fn curandGenerate(generator: Handle, _into: DevicePtr, _count: usize) {

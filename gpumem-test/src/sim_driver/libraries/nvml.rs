@@ -85,7 +85,7 @@ unsafe fn put_text(text: &CStr, into: *mut c_char, room: c_uint) -> Answer {
 }
 
 /// Text for a status, which lives as long as the process.
-unsafe extern "C" fn nvmlErrorString(status: c_int) -> *const c_char {
+unsafe extern "C" fn error_text(status: c_int) -> *const c_char {
     let text = match status {
         0 => c"Success",
         1 => c"Uninitialized",
@@ -101,7 +101,7 @@ unsafe extern "C" fn nvmlErrorString(status: c_int) -> *const c_char {
 /// The function of a name.
 pub(super) fn lookup(name: &str) -> Option<crate::sim_driver::Function> {
     match name {
-        "nvmlErrorString" => Some(nvmlErrorString as *const c_void),
+        "nvmlErrorString" => Some(error_text as *const c_void),
         _ => functions::lookup(name),
     }
 }

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Library, library, library_function};
 use crate::abi::Handle;
+use crate::sim_driver::bench::Bench;
 use crate::sim_driver::launch::launches;
 use crate::sim_driver::reach;
-use crate::sim_driver::testing::{call, call_library, device};
+use crate::sim_driver::testing::{call, call_library};
 
 #[test]
 fn libraries_are_known_by_the_names_of_their_files() {
@@ -92,7 +93,7 @@ fn compile(source: &CStr, expressions: &[&CStr]) -> (Handle, Vec<u8>) {
 
 #[test]
 fn a_source_becomes_a_module_whose_kernels_launch() {
-    device();
+    let _bench = Bench::ready(1);
     let source = c"extern \"C\" __global__ void scale(float* x) { }\n\
                    template <typename T> __global__ void norm(T* x) { }";
     let (mut program, ptx) = compile(source, &[c"norm<float>"]);
@@ -156,7 +157,8 @@ fn calls_of_nvrtc_in_the_wrong_order_are_refused() {
 
 #[test]
 fn cublas_takes_and_gives_what_the_real_one_does() {
-    let ordinal = device();
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     let used =
         || reach::with(ordinal, |device| (device.used(), device.live_allocations())).unwrap();
     let before = used();
@@ -190,7 +192,8 @@ fn cublas_takes_and_gives_what_the_real_one_does() {
 
 #[test]
 fn a_library_that_gets_no_memory_says_so_and_keeps_none() {
-    let ordinal = device();
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     reach::with(ordinal, |device| device.set_budget(Some(16 << 20))).unwrap();
     let mut handle = 0;
     let code = call_library!(Library::Cublas, "cublasCreate_v2"(&raw mut handle => *mut Handle));
@@ -203,12 +206,15 @@ fn a_library_that_gets_no_memory_says_so_and_keeps_none() {
     let code = call_library!(Library::Curand, "curandCreateGenerator"(
         &raw mut handle => *mut Handle, 100 => i32
     ));
-    assert_eq!((code, handle), (102, 0));
+    assert_eq!(code, 0);
+    let code = call_library!(Library::Curand, "curandGenerateSeeds"(handle => Handle));
+    assert_eq!(code, 102);
 }
 
 #[test]
-fn curand_takes_its_memory_and_checks_what_it_is_asked_for() {
-    let ordinal = device();
+fn curand_takes_its_memory_at_first_use_and_checks_what_it_is_asked_for() {
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     let mut generator = 0;
     let mut create = |kind: i32| {
         call_library!(Library::Curand, "curandCreateGenerator"(
@@ -218,6 +224,11 @@ fn curand_takes_its_memory_and_checks_what_it_is_asked_for() {
     assert_eq!(create(99), 103);
     assert_eq!(create(100), 0);
     let address = crate::ids::Address(taken_by_curand(ordinal));
+    reach::with(ordinal, |device| assert_eq!(device.live_allocations(), 0)).unwrap();
+    let code = call_library!(Library::Curand, "curandGenerateUniform"(
+        generator => Handle, 0 => u64, 4 => usize
+    ));
+    assert_eq!(code, 0);
     reach::with(ordinal, |device| {
         assert_eq!(device.address_range(address), Ok((address, 196_608)));
     })
@@ -246,7 +257,7 @@ fn taken_by_curand(ordinal: usize) -> u64 {
 
 #[test]
 fn cublaslt_finds_an_algorithm_and_counts_its_product() {
-    device();
+    let _bench = Bench::ready(1);
     let mut handle = 0;
     let code = call_library!(Library::CublasLt, "cublasLtCreate"(&raw mut handle => *mut Handle));
     assert_eq!(code, 0);
@@ -286,7 +297,7 @@ fn cublaslt_finds_an_algorithm_and_counts_its_product() {
 
 #[test]
 fn cudnn_checks_handles_and_descriptors() {
-    device();
+    let _bench = Bench::ready(1);
     let (mut handle, mut tensor) = (0, 0);
     let code = call_library!(Library::Cudnn, "cudnnCreate"(&raw mut handle => *mut Handle));
     assert_eq!(code, 0);
@@ -313,7 +324,8 @@ fn cudnn_checks_handles_and_descriptors() {
 
 #[test]
 fn nvml_says_what_an_h200_says() {
-    let ordinal = device();
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     let mut nvml = 0;
     let code = call_library!(Library::Nvml, "nvmlDeviceGetHandleByIndex_v2"(
         ordinal as u32 => u32, &raw mut nvml => *mut Handle

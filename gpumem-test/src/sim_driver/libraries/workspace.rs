@@ -36,6 +36,11 @@ impl Workspace {
         Ok(taken)
     }
 
+    /// Whether nothing is taken.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Gives all of it back. As in the real libraries, nobody hears of a failure.
     pub(super) fn give(self) {
         let Some(free) = reach::door(c"cuMemFree_v2") else {

@@ -3,8 +3,9 @@ use std::ptr;
 
 use super::image::tests::{PTX, fat_binary};
 use crate::abi::{Handle, Status};
+use crate::sim_driver::bench::Bench;
 use crate::sim_driver::launch::launches;
-use crate::sim_driver::testing::{call, device};
+use crate::sim_driver::testing::call;
 
 fn load(text: &str) -> Handle {
     let text = CString::new(text).unwrap();
@@ -40,7 +41,7 @@ fn launch(function: Handle, grid: [u32; 3], block: [u32; 3], shared: u32) -> Sta
 
 #[test]
 fn a_module_has_the_functions_of_its_image_and_no_others() {
-    device();
+    let _bench = Bench::ready(1);
     let module = load(PTX);
     let scale = function(module, c"scale").unwrap();
     assert_eq!(
@@ -76,7 +77,7 @@ fn a_module_has_the_functions_of_its_image_and_no_others() {
 
 #[test]
 fn an_image_that_is_none_loads_nothing() {
-    device();
+    let _bench = Bench::ready(1);
     let mut module = 7;
     for (image, code) in [(c"hello", 200), (c".version 8.0 .entry f() {", 218)] {
         let outcome = call!("cuModuleLoadData"(
@@ -92,7 +93,7 @@ fn an_image_that_is_none_loads_nothing() {
 
 #[test]
 fn launches_are_checked_and_counted() {
-    device();
+    let _bench = Bench::ready(1);
     let scale = function(load(PTX), c"scale").unwrap();
     let before = launches();
     assert_eq!(launch(scale, [7, 2, 1], [256, 2, 1], 1024), Status::SUCCESS);
@@ -124,7 +125,8 @@ fn launches_are_checked_and_counted() {
 
 #[test]
 fn a_variable_has_bytes_outside_the_allocator() {
-    let ordinal = device();
+    let _bench = Bench::ready(1);
+    let ordinal = 0;
     let module = load(PTX);
     let (mut address, mut bytes) = (0, 0);
     let mut global = |name: &CStr| {
@@ -158,7 +160,7 @@ fn a_variable_has_bytes_outside_the_allocator() {
 
 #[test]
 fn a_library_has_kernels_that_launch_and_functions_for_them() {
-    device();
+    let _bench = Bench::ready(1);
     let image = fat_binary(&[(1, PTX.as_bytes(), false)]);
     let mut library = 0;
     let nothing = ptr::null::<c_void>();
@@ -194,7 +196,7 @@ fn a_library_has_kernels_that_launch_and_functions_for_them() {
 
 #[test]
 fn linked_programs_have_the_functions_of_all() {
-    device();
+    let _bench = Bench::ready(1);
     let nothing = ptr::null::<c_void>();
     let mut state = 0;
     let code = call!("cuLinkCreate_v2"(
@@ -226,7 +228,7 @@ fn linked_programs_have_the_functions_of_all() {
 
 #[test]
 fn occupancy_follows_the_limits_of_the_device() {
-    device();
+    let _bench = Bench::ready(1);
     let add = function(load(PTX), c"_Z3addPfS_").unwrap();
     let mut blocks = 0;
     for (threads, shared, fit) in [

@@ -89,7 +89,7 @@ unsafe fn put_ptx(program: Handle, into: *mut c_char) -> Answer {
 }
 
 /// Text for a result, which lives as long as the process.
-unsafe extern "C" fn nvrtcGetErrorString(result: c_int) -> *const c_char {
+unsafe extern "C" fn error_text(result: c_int) -> *const c_char {
     let text = match result {
         0 => c"NVRTC_SUCCESS",
         3 => c"NVRTC_ERROR_INVALID_INPUT",
@@ -106,7 +106,7 @@ unsafe extern "C" fn nvrtcGetErrorString(result: c_int) -> *const c_char {
 /// The function of a name.
 pub(super) fn lookup(name: &str) -> Option<Function> {
     match name {
-        "nvrtcGetErrorString" => Some(nvrtcGetErrorString as *const c_void),
+        "nvrtcGetErrorString" => Some(error_text as *const c_void),
         _ => functions::lookup(name),
     }
 }
