@@ -55,7 +55,10 @@ impl Drop for Bench {
 
 /// A driver lives as long as its process.
 fn leaked(devices: Arc<dyn Devices>) -> &'static Host {
-    Box::leak(Box::new(host_over(devices, |_| ptr::null())))
+    Box::leak(Box::new(host_over(devices, |name| {
+        // Libraries call the driver straight: there is no door here.
+        (name.to_str().ok().and_then(function)).unwrap_or(ptr::null())
+    })))
 }
 
 impl Bench {

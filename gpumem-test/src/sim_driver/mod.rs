@@ -33,9 +33,6 @@ mod tensor_maps;
 mod unsupported;
 
 #[cfg(test)]
-#[macro_use]
-mod testing;
-#[cfg(test)]
 mod bench;
 #[cfg(test)]
 #[macro_use]
