@@ -1,14 +1,29 @@
 //! A driver for tests: simulated devices of their own, and functions called as programs call them.
+//!
+//! A bench is the driver of the threads that entered it; tests run side by side.
 
-use std::ffi::c_int;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::cell::Cell;
+use std::ffi::{CStr, c_int};
+use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Devices, Function, function, reopen};
+use super::{Devices, Function, Host, contexts, function, host_over};
 use crate::abi::{Code, DevicePtr, Handle};
 use crate::device::sim::{DeviceProfile, SimDevice};
 
-/// One test at a time: the driver is the process's.
-static ALONE: Mutex<()> = Mutex::new(());
+thread_local! {
+    static HOST: Cell<Option<&'static Host>> = const { Cell::new(None) };
+}
+
+/// What the calling thread's driver stands on, if it is a bench's.
+pub(super) fn host() -> Option<&'static Host> {
+    HOST.get()
+}
+
+/// Makes that the calling thread's.
+pub(super) fn adopt(host: Option<&'static Host>) {
+    HOST.set(host);
+}
 
 /// Devices under a lock each.
 struct Simulated(Vec<Mutex<SimDevice>>);
@@ -27,20 +42,45 @@ impl Devices for Simulated {
 /// A driver of its own for one test.
 pub(super) struct Bench {
     devices: Arc<Simulated>,
-    _alone: MutexGuard<'static, ()>,
+    host: &'static Host,
+}
+
+impl Drop for Bench {
+    /// Leaves the thread to the next test as it was.
+    fn drop(&mut self) {
+        adopt(None);
+        contexts::forget_all();
+    }
+}
+
+/// A driver lives as long as its process.
+fn leaked(devices: Arc<dyn Devices>) -> &'static Host {
+    let door = |name: &CStr| name.to_str().ok().and_then(function).unwrap_or(ptr::null());
+    Box::leak(Box::new(host_over(devices, door)))
 }
 
 impl Bench {
     /// H200s without anything done.
     pub(super) fn fresh(count: usize) -> Self {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let device = || Mutex::new(SimDevice::new(DeviceProfile::h200()));
         let devices = Arc::new(Simulated((0..count).map(|_| device()).collect()));
-        reopen(devices.clone());
-        Self {
+        let bench = Self {
+            host: leaked(devices.clone()),
             devices,
-            _alone: alone,
-        }
+        };
+        bench.adopt();
+        contexts::forget_all();
+        bench
+    }
+
+    /// The same devices, reached through what is made of them.
+    pub(super) fn through(
+        mut self,
+        wrap: impl FnOnce(Arc<dyn Devices>) -> Arc<dyn Devices>,
+    ) -> Self {
+        self.host = leaked(wrap(self.devices.clone()));
+        self.adopt();
+        self
     }
 
     /// H200s with the driver started and the first one's primary context current.
@@ -51,16 +91,18 @@ impl Bench {
         bench
     }
 
+    /// Makes it the calling thread's driver.
+    pub(super) fn adopt(&self) {
+        adopt(Some(self.host));
+    }
+
     /// Makes a device's primary context the calling thread's.
     pub(super) fn enter(&self, device: c_int) -> Handle {
+        self.adopt();
         let mut context = 0;
         ok("cuDevicePrimaryCtxRetain", (&mut context, device));
         ok("cuCtxSetCurrent", (context,));
         context
-    }
-
-    pub(super) fn devices(&self) -> Arc<dyn Devices> {
-        self.devices.clone()
     }
 
     pub(super) fn device<R>(&self, ordinal: usize, run: impl FnOnce(&mut SimDevice) -> R) -> R {

@@ -13,6 +13,8 @@ use std::ffi::{c_int, c_uint};
 
 use self::limits::Limits;
 pub(super) use self::settings::PRIORITIES;
+#[cfg(test)]
+pub(super) use self::stack::forget_all;
 use super::handles::new_handle;
 use super::{Function, Host, host};
 use crate::abi::{Handle, Status};

@@ -54,3 +54,9 @@ pub(super) fn replace(context: Handle) -> Result<(), Status> {
     pop();
     push(context)
 }
+
+/// Leaves the thread without a context.
+#[cfg(test)]
+pub(in crate::sim_driver) fn forget_all() {
+    while pop().is_some() {}
+}

@@ -80,7 +80,7 @@ fn value(of: Of, attribute: c_int) -> Option<c_int> {
         107 => since(8),
         108 => {
             if major >= 8 {
-                card.l2_cache / 8 * 5
+                card.l2_cache / 3 * 2
             } else {
                 0
             }

@@ -59,7 +59,13 @@ impl HostFunctions {
         let number = queue.added;
         if !queue.has_thread {
             // It lives as long as there is something to run.
-            let spawned = thread::Builder::new().spawn(move || self.work());
+            #[cfg(test)]
+            let host = crate::sim_driver::bench::host();
+            let spawned = thread::Builder::new().spawn(move || {
+                #[cfg(test)]
+                crate::sim_driver::bench::adopt(host);
+                self.work();
+            });
             queue.has_thread = spawned.is_ok();
             if spawned.is_err() {
                 drop(queue);

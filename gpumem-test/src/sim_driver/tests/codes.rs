@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::abi::Code;
 use crate::device::sim::SimDevice;
 use crate::sim_driver::bench::{Bench, call, call_plain, free_bytes, malloc, ok};
-use crate::sim_driver::{Devices, function, reopen};
+use crate::sim_driver::{Devices, function};
 
 const INVALID_VALUE: Code = 1;
 const OUT_OF_MEMORY: Code = 2;
@@ -156,7 +156,7 @@ fn every_code_has_a_name_and_a_text() {
 /// Devices of which the next call panics when that is wanted.
 struct Shy {
     devices: Arc<dyn Devices>,
-    panics: AtomicBool,
+    panics: Arc<AtomicBool>,
 }
 
 impl Devices for Shy {
@@ -175,15 +175,17 @@ impl Devices for Shy {
 
 #[test]
 fn a_panic_is_an_unknown_error_and_no_abort() {
-    let bench = Bench::fresh(1);
-    let shy = Arc::new(Shy {
-        devices: bench.devices(),
-        panics: AtomicBool::new(false),
+    let panics = Arc::new(AtomicBool::new(false));
+    let shy = panics.clone();
+    let bench = Bench::fresh(1).through(|devices| {
+        Arc::new(Shy {
+            devices,
+            panics: shy,
+        })
     });
-    reopen(shy.clone());
     ok("cuInit", (0_u32,));
     bench.enter(0);
-    shy.panics.store(true, Ordering::Relaxed);
+    panics.store(true, Ordering::Relaxed);
     assert_eq!(call("cuMemAlloc_v2", (&mut 0_u64, 77_usize)), 999);
     // The tables are whole: what follows works.
     ok("cuMemFree_v2", (malloc(77),));

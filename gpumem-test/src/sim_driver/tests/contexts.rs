@@ -94,6 +94,7 @@ fn contexts_are_a_stack_of_the_thread() {
     assert_eq!(call_plain("cuCtxSynchronize"), 201);
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            bench.adopt();
             assert_eq!(current(), 0, "a new thread has none");
             bench.enter(1);
             assert_eq!(current_device(), Some(1));

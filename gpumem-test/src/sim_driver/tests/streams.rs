@@ -273,6 +273,40 @@ fn streams_write_values_and_wait_for_those_that_are_there() {
     );
 }
 
+/// `CUstreamBatchMemOpParams`: six words of eight bytes.
+fn operation(kind: u32, address: u64, value: u64, flags: u32) -> [u64; 6] {
+    [u64::from(kind), address, value, u64::from(flags), 0, 0]
+}
+
+#[test]
+fn a_batch_of_operations_is_done_in_its_order() {
+    let _bench = Bench::ready(1);
+    let (own, address) = (stream(1), malloc(16));
+    let operations = [
+        operation(2, address, 7, 0),
+        operation(1, address, 7, 1),
+        operation(5, address + 8, 1 << 40, 0),
+        operation(4, address + 8, 1 << 40, 1),
+        operation(6, 0, 0, 0),
+    ];
+    for name in ["cuStreamBatchMemOp", "cuStreamBatchMemOp_v2_ptsz"] {
+        ok("cuMemsetD8_v2", (address, 0_u8, 16_usize));
+        ok(name, (own, 5_u32, operations.as_ptr(), 0_u32));
+        let mut found = [0_u64; 2];
+        ok("cuMemcpyDtoH_v2", (found.as_mut_ptr(), address, 16_usize));
+        assert_eq!(found, [7, 1 << 40], "{name}");
+    }
+    let unknown = operation(99, address, 0, 0);
+    assert_eq!(
+        call("cuStreamBatchMemOp_v2", (own, 1_u32, &unknown, 0_u32)),
+        1
+    );
+    assert_eq!(
+        call("cuStreamBatchMemOp_v2", (own, 0_u32, &unknown, 0_u32)),
+        1
+    );
+}
+
 #[test]
 fn every_variant_of_a_function_is_there() {
     let names = include_str!("driver-names.txt");
