@@ -14,6 +14,9 @@ mod isolate;
 mod machine;
 mod messages;
 pub(crate) mod outcome;
+#[cfg(feature = "preload")]
+#[allow(unsafe_code)] // libc's `atexit`.
+pub mod preload;
 mod plan;
 mod platform;
 pub(crate) mod program;
