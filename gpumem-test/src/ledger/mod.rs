@@ -36,8 +36,8 @@ pub(crate) const DEFAULT_CAPACITY: u64 = 1 << 22;
 const STRETCH: u64 = 1 << 10;
 
 /// The most return addresses that are kept of a call site. A test's line is rarely further from
-/// the driver: in a debug build a closure takes several.
-pub(crate) const MAX_FRAMES: usize = 22;
+/// the driver: in a debug build each hook takes a dozen, and a library's call goes through two.
+pub(crate) const MAX_FRAMES: usize = 46;
 
 /// Where in a ledger an event is.
 #[derive(Clone, Copy, Debug)]

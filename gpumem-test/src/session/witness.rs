@@ -45,7 +45,8 @@ impl Witness {
 
     /// Records what the card says now.
     pub(super) fn record(&self, session: &Arc<Session>, id: DeviceId) {
-        let heap = session.lock_device(id);
+        let mut heap = session.lock_device(id);
+        let fault = heap.device_mut().take_fault();
         let device = heap.device();
         let held = device.used();
         let differences = device.differences();
@@ -55,6 +56,13 @@ impl Witness {
         drop(heap);
         self.held.store(held, Ordering::Relaxed);
         let cause = session.cause_unknown();
+        if let Some(fault) = fault {
+            let message = session.intern(&format!(
+                "{fault} in a call of the policy's own, which could not return it: the figures \
+                 after it are not sound"
+            ));
+            session.record_on(id, cause, EventKind::DoorViolation { message });
+        }
         for difference in new {
             let kind = EventKind::ShadowDiffers {
                 model: difference.expected,

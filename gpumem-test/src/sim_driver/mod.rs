@@ -33,9 +33,6 @@ mod tensor_maps;
 mod unsupported;
 
 #[cfg(test)]
-#[macro_use]
-mod testing;
-#[cfg(test)]
 mod bench;
 #[cfg(test)]
 #[macro_use]
@@ -177,6 +174,9 @@ fn same_function(name: &str) -> &str {
         "cuDevicePrimaryCtxSetFlags" => "cuDevicePrimaryCtxSetFlags_v2",
         "cuEventDestroy" => "cuEventDestroy_v2",
         "cuIpcOpenMemHandle" => "cuIpcOpenMemHandle_v2",
+        "cuLinkAddData" => "cuLinkAddData_v2",
+        "cuLinkAddFile" => "cuLinkAddFile_v2",
+        "cuLinkCreate" => "cuLinkCreate_v2",
         "cuMemHostRegister" => "cuMemHostRegister_v2",
         "cuStreamDestroy" => "cuStreamDestroy_v2",
         other => other,

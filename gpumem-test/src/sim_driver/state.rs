@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 
+use super::capture::Captures;
 use super::contexts::Context;
 use super::graphs::GraphMemory;
 use super::handles::Table;
@@ -23,6 +24,7 @@ pub(super) struct State {
     tables: Mutex<Tables>,
     pub(super) host_functions: HostFunctions,
     pub(super) graph_memory: GraphMemory,
+    pub(super) captures: Captures,
 }
 
 /// The driver's objects.
@@ -80,6 +82,7 @@ impl State {
             }),
             host_functions: HostFunctions::default(),
             graph_memory: GraphMemory::default(),
+            captures: Captures::default(),
         }
     }
 

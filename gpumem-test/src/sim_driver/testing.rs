@@ -11,7 +11,7 @@ macro_rules! call {
             .unwrap_or_else(|| panic!("{} is not simulated", $name));
         type Signature = unsafe extern "C" fn($($kind),*) -> i32;
         // SAFETY: the test names the function's signature.
-        let function = unsafe { std::mem::transmute::<_, Signature>(function) };
+        let function = unsafe { std::mem::transmute::<$crate::sim_driver::Function, Signature>(function) };
         // SAFETY: the test passes what the function's contract wants.
         unsafe { function($($value),*) }
     }};
@@ -24,7 +24,7 @@ macro_rules! call_library {
             .unwrap_or_else(|| panic!("{} is not simulated", $name));
         type Signature = unsafe extern "C" fn($($kind),*) -> i32;
         // SAFETY: the test names the function's signature.
-        let function = unsafe { std::mem::transmute::<_, Signature>(function) };
+        let function = unsafe { std::mem::transmute::<$crate::sim_driver::Function, Signature>(function) };
         // SAFETY: the test passes what the function's contract wants.
         unsafe { function($($value),*) }
     }};

@@ -214,6 +214,7 @@ impl<R: RawDriver> Card<R> {
     /// Counts such memory although it is above the budget: the driver gave it already.
     pub fn charge_past_budget(&mut self, bytes: u64) {
         self.account.charge(bytes);
+        self.account.judge(self.model.used());
         self.model.set_budget(self.account.model_budget());
     }
 

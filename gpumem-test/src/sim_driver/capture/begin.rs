@@ -3,7 +3,7 @@
 use std::ffi::c_uint;
 use std::sync::atomic::Ordering;
 
-use super::{ACTIVE, CAPTURES, Capture, MADE, Mode, THREAD_MODE};
+use super::{Capture, MADE, Mode, THREAD_MODE, with_all};
 use crate::abi::{Handle, Status};
 use crate::sim_driver::export::{Answer, put};
 use crate::sim_driver::graphs;
@@ -54,8 +54,13 @@ fn begin(stream: OnStream, mode: c_uint, into: Option<(Handle, &[Handle])>) -> A
         is_valid: true,
         shown: Vec::new(),
     };
-    lock(&CAPTURES).insert(id, capture);
-    ACTIVE.fetch_add(1, Ordering::Release);
+    with_all(|captures| captures.insert(id, capture))?;
+    stream
+        .host
+        .state
+        .captures
+        .active
+        .fetch_add(1, Ordering::Release);
     stream
         .host
         .state
@@ -69,8 +74,7 @@ fn begin(stream: OnStream, mode: c_uint, into: Option<(Handle, &[Handle])>) -> A
 /// Ends a capture: its graph.
 fn end(stream: OnStream) -> Result<Handle, Status> {
     let id = stream.capture.ok_or(Status::ILLEGAL_STATE)?;
-    let capture = {
-        let mut captures = lock(&CAPTURES);
+    let capture = with_all(|captures| {
         let capture = captures.get_mut(&id).ok_or(Status::ILLEGAL_STATE)?;
         if capture.origin != stream.handle {
             capture.is_valid = false;
@@ -79,9 +83,14 @@ fn end(stream: OnStream) -> Result<Handle, Status> {
         if capture.mode != Mode::Relaxed && capture.thread != this_thread() {
             return Err(Status::STREAM_CAPTURE_WRONG_THREAD);
         }
-        captures.remove(&id).ok_or(Status::ILLEGAL_STATE)?
-    };
-    ACTIVE.fetch_sub(1, Ordering::Release);
+        captures.remove(&id).ok_or(Status::ILLEGAL_STATE)
+    })??;
+    stream
+        .host
+        .state
+        .captures
+        .active
+        .fetch_sub(1, Ordering::Release);
     {
         let tables = &mut *stream.host.state.tables();
         for handle in capture.ends.keys() {

@@ -2,7 +2,7 @@
 
 use std::ffi::c_uint;
 
-use super::{CAPTURES, with};
+use super::{with, with_all};
 use crate::abi::{Handle, Status};
 use crate::sim_driver::export::{Answer, put, put_if};
 use crate::sim_driver::graphs;
@@ -27,7 +27,7 @@ struct Info {
     count: usize,
 }
 
-fn info(stream: OnStream) -> Info {
+fn info(stream: OnStream) -> Result<Info, Status> {
     let mut info = Info {
         status: NONE,
         id: 0,
@@ -35,29 +35,25 @@ fn info(stream: OnStream) -> Info {
         nodes: std::ptr::null(),
         count: 0,
     };
-    let mut captures = lock(&CAPTURES);
-    let found = stream
-        .capture
-        .and_then(|id| Some((id, captures.get_mut(&id)?)));
-    if let Some((id, capture)) = found {
-        info.status = if capture.is_valid {
-            ACTIVE
-        } else {
-            INVALIDATED
+    let Some(id) = stream.capture else {
+        return Ok(info);
+    };
+    with_all(|captures| {
+        let Some(capture) = captures.get_mut(&id) else {
+            return info;
         };
+        info.status = INVALIDATED;
         if capture.is_valid {
-            capture.shown = capture
-                .ends
-                .get(&stream.handle)
-                .cloned()
-                .unwrap_or_default();
+            let end = capture.ends.get(&stream.handle);
+            capture.shown = end.cloned().unwrap_or_default();
+            info.status = ACTIVE;
             info.id = id.0;
             info.graph = capture.graph;
             info.nodes = capture.shown.as_ptr();
             info.count = capture.shown.len();
         }
-    }
-    info
+        info
+    })
 }
 
 /// # Safety
@@ -70,7 +66,7 @@ unsafe fn put_info(
     nodes: *mut *const Handle,
     count: *mut usize,
 ) -> Answer {
-    let info = info(stream);
+    let info = info(stream)?;
     // SAFETY: the caller's.
     unsafe {
         put(status, info.status)?;
@@ -108,7 +104,7 @@ fn update(stream: OnStream, nodes: &[Handle], flags: c_uint) -> Answer {
 
 stream_functions! { null:
     fn cuStreamIsCapturing, cuStreamIsCapturing_ptsz(stream: Handle, status: *mut c_uint) {
-        put(status, info(resolve(stream, null)?).status)
+        put(status, info(resolve(stream, null)?)?.status)
     }
 
     fn cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_ptsz(

@@ -18,14 +18,14 @@ use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 
-use super::Function;
 use super::export::Answer;
 use super::graphs::{self, Operation};
 use super::launch::Launch;
 use super::objects::lock;
 use super::streams::{CaptureId, OnStream, ThreadKey, Work, this_thread};
+use super::{Function, opened};
 use crate::abi::{DevicePtr, Handle, Status};
 
 /// Which calls a capture forbids that could make it unsound (`CUstreamCaptureMode`).
@@ -59,11 +59,34 @@ struct Capture {
     shown: Vec<Handle>,
 }
 
-static CAPTURES: Mutex<FxHashMap<CaptureId, Capture>> =
-    Mutex::new(FxHashMap::with_hasher(FxBuildHasher));
+/// All captures that go on.
+#[derive(Debug, Default)]
+pub(super) struct Captures {
+    all: Mutex<FxHashMap<CaptureId, Capture>>,
+    /// PERF: how many there are, so that other calls need no lock.
+    active: AtomicUsize,
+}
 
-/// PERF: how many captures go on, so that other calls need no lock.
-static ACTIVE: AtomicUsize = AtomicUsize::new(0);
+/// Runs something on all captures, under their lock.
+fn with_all<R>(run: impl FnOnce(&mut FxHashMap<CaptureId, Capture>) -> R) -> Result<R, Status> {
+    Ok(run(&mut lock(&opened()?.state.captures.all)))
+}
+
+fn goes_on(id: CaptureId) -> bool {
+    with_all(|captures| captures.contains_key(&id)).unwrap_or(false)
+}
+
+/// Makes those captures invalid that forbid something.
+fn forbid(error: Status, forbids: impl Fn(&Capture) -> bool) -> Answer {
+    with_all(|captures| {
+        let mut found = Ok(());
+        for capture in captures.values_mut().filter(|capture| forbids(capture)) {
+            capture.is_valid = false;
+            found = Err(error);
+        }
+        found
+    })?
+}
 
 static MADE: AtomicU64 = AtomicU64::new(1);
 
@@ -79,23 +102,24 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
 }
 
 fn is_any() -> bool {
-    ACTIVE.load(Ordering::Acquire) > 0
+    opened().is_ok_and(|host| host.state.captures.active.load(Ordering::Acquire) > 0)
 }
 
 /// Runs something on a capture that goes on and is valid.
 fn with<R>(id: CaptureId, run: impl FnOnce(&mut Capture) -> R) -> Result<R, Status> {
-    let mut captures = lock(&CAPTURES);
-    match captures.get_mut(&id) {
+    with_all(|captures| match captures.get_mut(&id) {
         Some(capture) if capture.is_valid => Ok(run(capture)),
         _ => Err(Status::STREAM_CAPTURE_INVALIDATED),
-    }
+    })?
 }
 
 /// Makes a capture invalid.
 pub(super) fn invalidate(id: CaptureId) {
-    if let Some(capture) = lock(&CAPTURES).get_mut(&id) {
-        capture.is_valid = false;
-    }
+    let _ = with_all(|captures| {
+        if let Some(capture) = captures.get_mut(&id) {
+            capture.is_valid = false;
+        }
+    });
 }
 
 /// Adds a node at the end of a stream.
@@ -168,7 +192,7 @@ pub(super) fn wait_event(
     match (of_stream, of_event) {
         (Some(id), _) if is_external => keep_operation(id, stream, Operation::WaitEvent(event)),
         (Some(id), Some(other)) if id == other => join(id, stream, event),
-        (Some(id), Some(other)) if lock(&CAPTURES).contains_key(&other) => {
+        (Some(id), Some(other)) if goes_on(other) => {
             invalidate(id);
             invalidate(other);
             Err(Status::STREAM_CAPTURE_MERGE)
@@ -178,7 +202,7 @@ pub(super) fn wait_event(
             Err(Status::STREAM_CAPTURE_ISOLATION)
         }
         (None, Some(id)) => {
-            if !lock(&CAPTURES).contains_key(&id) {
+            if !goes_on(id) {
                 return Err(Status::CAPTURED_EVENT); // its capture has ended
             }
             if stream.is_legacy() {
@@ -238,14 +262,9 @@ pub(super) fn check_legacy(context: Handle) -> Answer {
     if !is_any() {
         return Ok(());
     }
-    let mut found = Ok(());
-    for capture in lock(&CAPTURES).values_mut() {
-        if capture.context == context && capture.is_blocking {
-            capture.is_valid = false;
-            found = Err(Status::STREAM_CAPTURE_IMPLICIT);
-        }
-    }
-    found
+    forbid(Status::STREAM_CAPTURE_IMPLICIT, |capture| {
+        capture.context == context && capture.is_blocking
+    })
 }
 
 /// Whether a capture forbids a call that could wait for other streams or change what they use,
@@ -254,23 +273,17 @@ pub(super) fn check_legacy(context: Handle) -> Answer {
 /// # Errors
 /// `STREAM_CAPTURE_UNSUPPORTED`; the capture is invalid then.
 pub(super) fn check_unsafe_call() -> Answer {
-    if !is_any() || THREAD_MODE.get() == Mode::Relaxed {
+    if !is_any() {
         return Ok(());
     }
     let (thread, thread_mode) = (this_thread(), THREAD_MODE.get());
-    let mut found = Ok(());
-    for capture in lock(&CAPTURES).values_mut() {
-        let forbids = match capture.mode {
-            Mode::Relaxed => false,
-            Mode::Global if thread_mode == Mode::Global => true,
-            Mode::Global | Mode::ThreadLocal => capture.thread == thread,
-        };
-        if forbids {
-            capture.is_valid = false;
-            found = Err(Status::STREAM_CAPTURE_UNSUPPORTED);
+    forbid(Status::STREAM_CAPTURE_UNSUPPORTED, |capture| {
+        match (thread_mode, capture.mode) {
+            (Mode::Relaxed, _) | (_, Mode::Relaxed) => false,
+            (Mode::Global, Mode::Global) => true,
+            _ => capture.thread == thread,
         }
-    }
-    found
+    })
 }
 
 /// Whether a capture forbids to wait for everything in a context.
@@ -281,12 +294,7 @@ pub(super) fn check_context(context: Handle) -> Answer {
     if !is_any() {
         return Ok(());
     }
-    let mut found = Ok(());
-    for capture in lock(&CAPTURES).values_mut() {
-        if capture.context == context {
-            capture.is_valid = false;
-            found = Err(Status::STREAM_CAPTURE_UNSUPPORTED);
-        }
-    }
-    found
+    forbid(Status::STREAM_CAPTURE_UNSUPPORTED, |capture| {
+        capture.context == context
+    })
 }

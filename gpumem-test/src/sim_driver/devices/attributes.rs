@@ -25,6 +25,7 @@ fn value(of: Of, attribute: c_int) -> Option<c_int> {
     let (major, minor) = card.capability;
     let since = |version: i32| c_int::from(major >= version);
     let data_centre = c_int::from(card.is_data_centre);
+    let if_so = |so: bool, value: c_int| if so { value } else { 0 };
     Some(match attribute {
         // Blocks, grids, shared memory, constants, warps, pitch, registers.
         1..=3 => 1024,
@@ -55,15 +56,7 @@ fn value(of: Of, attribute: c_int) -> Option<c_int> {
         84 => 0,
         85 => ordinal as c_int,
         86 => 0,
-        87 => {
-            if card.is_data_centre && !matches!((major, minor), (7, 5) | (8, 6 | 9)) {
-                2
-            } else if (major, minor) == (7, 5) {
-                32
-            } else {
-                64
-            }
-        }
+        87 => double_ratio(card),
         // Pageable memory is not reached; managed memory is, by host and devices at once.
         88 => 0,
         89..=98 => match attribute {
@@ -78,61 +71,21 @@ fn value(of: Of, attribute: c_int) -> Option<c_int> {
         104 | 105 => 0,
         106 => card.blocks_per_multiprocessor,
         107 => since(8),
-        108 => {
-            if major >= 8 {
-                card.l2_cache / 3 * 2
-            } else {
-                0
-            }
-        }
-        109 => {
-            if major >= 8 {
-                128 << 20
-            } else {
-                0
-            }
-        }
+        108 => if_so(major >= 8, card.l2_cache / 3 * 2),
+        109 => if_so(major >= 8, 128 << 20),
         110 => data_centre,
-        111 => {
-            if major >= 8 {
-                1 << 10
-            } else {
-                0
-            }
-        }
-        112..=116 => {
-            if attribute == 116 {
-                data_centre
-            } else {
-                1
-            }
-        }
+        111 => if_so(major >= 8, 1 << 10),
+        112..=115 => 1,
+        116 => data_centre,
         117 => data_centre,
-        118 => {
-            if card.is_data_centre {
-                100
-            } else {
-                0
-            }
-        }
-        119 => {
-            if major >= 9 {
-                9
-            } else {
-                1
-            }
-        }
+        118 => if_so(card.is_data_centre, 100),
+        // File descriptors, and handles of a fabric since Hopper.
+        119 => 1 + if_so(major >= 9, 8),
         120 => since(9),
         121..=123 => 1,
         124 => data_centre,
         125 => 1,
-        126 => {
-            if major >= 9 {
-                4
-            } else {
-                1
-            }
-        }
+        126 => 1 + if_so(major >= 9, 3),
         127 => since(9),
         // Handles of a fabric need its service.
         128 => 0,
@@ -144,20 +97,8 @@ fn value(of: Of, attribute: c_int) -> Option<c_int> {
         134 => 0,
         135 | 138 => 0,
         // Decompression by the hardware.
-        136 => {
-            if (major, minor) == (10, 0) {
-                7
-            } else {
-                0
-            }
-        }
-        137 => {
-            if (major, minor) == (10, 0) {
-                4 << 20
-            } else {
-                0
-            }
-        }
+        136 => if_so((major, minor) == (10, 0), 7),
+        137 => if_so((major, minor) == (10, 0), 4 << 20),
         // The device's numbers on the bus are not made up.
         139 | 140 => 0,
         141 | 142 => 1,
@@ -166,6 +107,15 @@ fn value(of: Of, attribute: c_int) -> Option<c_int> {
         146..=148 => 0,
         _ => return None,
     })
+}
+
+/// How many times as fast single precision is as double precision.
+fn double_ratio(card: Card) -> c_int {
+    match card.capability {
+        (7, 5) => 32,
+        (8, 6 | 9) | (12, _) => 64,
+        _ => 2,
+    }
 }
 
 /// Textures, surfaces, the bus and the memory's clock.

@@ -225,8 +225,8 @@ impl Graph {
             }
         }
         free.into_values()
-            .filter(|block| block.ordinal() == ordinal && block.room() >= bytes)
-            .min_by_key(|block| (block.room(), block.address()))
+            .filter(|block| block.ordinal() == ordinal && block.bytes() >= bytes)
+            .min_by_key(|block| (block.bytes(), block.address()))
     }
 
     /// Leaves nothing: the operations, and what of the program's it refers to.

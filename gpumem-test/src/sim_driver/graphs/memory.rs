@@ -78,7 +78,7 @@ impl Block {
         let room = bytes
             .checked_next_multiple_of(PAGE)
             .ok_or(Status::OUT_OF_MEMORY)?;
-        let address = reach::with(ordinal, |device| device.take_static(room))??;
+        let address = reach::with(ordinal, |device| device.take_static(bytes))??;
         let state = State {
             room,
             backed: false,
@@ -103,11 +103,6 @@ impl Block {
     /// Bytes that were asked for.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
-    }
-
-    /// Bytes that it has room for.
-    pub(super) fn room(&self) -> u64 {
-        self.bytes.next_multiple_of(PAGE)
     }
 }
 
@@ -138,56 +133,82 @@ pub(super) fn prepare(ordinal: usize) -> Answer {
 
 /// Backs memory of a graph, all of it or none.
 pub(super) fn back(ordinal: usize, blocks: &[Arc<Block>]) -> Answer {
-    with_device(ordinal, |device| device.back(ordinal, blocks))?
+    let planned = with_device(ordinal, |device| device.plan(blocks))?;
+    if planned.taken == 0 {
+        return Ok(());
+    }
+    // The device is asked with nothing of ours locked.
+    let charged = reach::with(ordinal, |device| device.charge(planned.taken))?;
+    with_device(ordinal, |device| match charged {
+        Ok(()) => {
+            device.reserved += planned.taken;
+            device.reserved_high = device.reserved_high.max(device.reserved);
+        }
+        Err(_) => device.undo(&planned),
+    })?;
+    Ok(charged?)
+}
+
+/// How memory is backed: with what there is, and with more.
+struct Plan {
+    /// Addresses of what was not backed before.
+    fresh: Vec<u64>,
+    needed: u64,
+    /// Bytes to take from the device.
+    taken: u64,
 }
 
 impl Device {
-    fn back(&mut self, ordinal: usize, blocks: &[Arc<Block>]) -> Answer {
-        let device = self;
-        let own = |address: u64| blocks.iter().any(|block| block.address.0 == address);
-        let missing = |device: &Device| -> u64 {
-            let of = |(_, state): (&u64, &State)| if state.backed { 0 } else { state.room };
-            device
-                .blocks
-                .iter()
-                .filter(|(address, _)| own(**address))
-                .map(of)
-                .sum()
-        };
-        let needed = missing(device);
-        if device.spare < needed {
-            // What other graphs freed and kept.
-            let mut idle: Vec<u64> = device
-                .blocks
-                .iter()
-                .filter(|(address, state)| state.backed && state.live.is_none() && !own(**address))
-                .map(|(address, _)| *address)
-                .collect();
-            idle.sort_unstable();
-            for address in idle {
-                if device.spare >= needed {
-                    break;
-                }
-                if let Some(state) = device.blocks.get_mut(&address) {
-                    state.backed = false;
-                    device.spare += state.room;
-                }
-            }
-        }
-        let taken = needed.saturating_sub(device.spare);
-        if taken > 0 {
-            reach::with(ordinal, |device| device.charge(taken))??;
-            device.reserved += taken;
-            device.reserved_high = device.reserved_high.max(device.reserved);
-            device.spare += taken;
-        }
-        device.spare -= needed;
+    /// Marks memory as backed.
+    fn plan(&mut self, blocks: &[Arc<Block>]) -> Plan {
+        let mut fresh = Vec::new();
+        let mut needed = 0;
         for block in blocks {
-            if let Some(state) = device.blocks.get_mut(&block.address.0) {
-                state.backed = true;
+            if let Some(state) = self.blocks.get_mut(&block.address.0)
+                && !std::mem::replace(&mut state.backed, true)
+            {
+                fresh.push(block.address.0);
+                needed += state.room;
             }
         }
-        Ok(())
+        self.gather(needed, blocks);
+        let taken = needed.saturating_sub(self.spare);
+        self.spare -= needed - taken;
+        Plan {
+            fresh,
+            needed,
+            taken,
+        }
+    }
+
+    /// Takes from other graphs what they freed and kept, as far as it is needed.
+    fn gather(&mut self, needed: u64, blocks: &[Arc<Block>]) {
+        let is_own = |address: u64| blocks.iter().any(|block| block.address.0 == address);
+        let mut idle: Vec<u64> = self
+            .blocks
+            .iter()
+            .filter(|(address, state)| state.backed && state.live.is_none() && !is_own(**address))
+            .map(|(address, _)| *address)
+            .collect();
+        idle.sort_unstable();
+        for address in idle {
+            if self.spare >= needed {
+                return;
+            }
+            if let Some(state) = self.blocks.get_mut(&address) {
+                state.backed = false;
+                self.spare += state.room;
+            }
+        }
+    }
+
+    fn undo(&mut self, plan: &Plan) {
+        for address in &plan.fresh {
+            if let Some(state) = self.blocks.get_mut(address) {
+                state.backed = false;
+            }
+        }
+        self.spare += plan.needed - plan.taken;
     }
 }
 

@@ -6,7 +6,9 @@
 //! count, and where a macro makes kernels any name is taken for one, which is noted.
 
 mod lowered;
+mod reader;
 mod source;
+mod tokens;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::{Arc, Mutex};
