@@ -83,9 +83,7 @@ impl Isolation {
                 visible(ordinal, std::env::var(VISIBLE_GPUS).ok()),
             );
         }
-        if matches!(case.device, DeviceSpec::Sim { .. })
-            && std::env::var_os(TOOLKIT.0).is_none()
-         {
+        if matches!(case.device, DeviceSpec::Sim { .. }) && std::env::var_os(TOOLKIT.0).is_none() {
             command.env(TOOLKIT.0, TOOLKIT.1);
         }
         platform::prepare(&mut command);

@@ -14,11 +14,11 @@ mod isolate;
 mod machine;
 mod messages;
 pub(crate) mod outcome;
+mod plan;
+mod platform;
 #[cfg(feature = "preload")]
 #[allow(unsafe_code)] // libc's `atexit`.
 pub mod preload;
-mod plan;
-mod platform;
 pub(crate) mod program;
 mod protocol;
 pub(crate) mod registry;
