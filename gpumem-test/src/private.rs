@@ -8,6 +8,8 @@ pub use crate::device::cuda::{
     count as cuda_count,
 };
 pub use crate::harness::outcome::Outcome;
+#[cfg(feature = "preload")]
+pub use crate::harness::preload;
 pub use crate::harness::program::Program;
 pub use crate::harness::registry::{MaxLeak, Options, SnapshotOption, TestEntry};
 pub use crate::harness::runner::main;

@@ -50,3 +50,6 @@ pub const UNSUPPORTED: &str = "GPUMEM_UNSUPPORTED";
 /// `cargo test` shows it as ignored, with the reason, and so does nextest if that is known when the
 /// tests are listed.
 pub const SKIP: &str = "GPUMEM_SKIP";
+
+/// `GPUMEM_PRELOAD`: the folder that `gpumem-preload` leaves figures in. Tests do not read it.
+pub const PRELOAD: &str = "GPUMEM_PRELOAD";

@@ -22,6 +22,12 @@ const MOST_OUTPUT: u64 = 256 << 10;
 /// Which GPUs the driver shows a process, by number or UUID, separated by commas.
 const VISIBLE_GPUS: &str = "CUDA_VISIBLE_DEVICES";
 
+/// Where cubecl (burn) looks for the toolkit's headers; it panics where there are none. On a
+/// simulated device nobody reads them, so that any place will do.
+///
+/// Source: cubecl-cuda 0.10.0, `install::cuda_path`.
+const TOOLKIT: (&str, &str) = ("CUDA_PATH", "/usr/local/cuda");
+
 /// What shows a process the GPU `ordinal` alone, of those that this process is shown.
 fn visible(ordinal: u16, shown: Option<String>) -> String {
     let number = ordinal.to_string();
@@ -76,6 +82,9 @@ impl Isolation {
                 VISIBLE_GPUS,
                 visible(ordinal, std::env::var(VISIBLE_GPUS).ok()),
             );
+        }
+        if matches!(case.device, DeviceSpec::Sim { .. }) && std::env::var_os(TOOLKIT.0).is_none() {
+            command.env(TOOLKIT.0, TOOLKIT.1);
         }
         platform::prepare(&mut command);
         let mut child = command.spawn().map_err(|error| {

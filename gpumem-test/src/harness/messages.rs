@@ -150,6 +150,15 @@ pub(super) fn needs_nvml(device: &str) -> String {
     )
 }
 
+/// gpumem-preload runs in the program's own process, whose count of the cards it cannot change.
+#[cfg(feature = "preload")]
+pub(super) fn not_the_first_card(variable: &str, device: &DeviceSpec) -> Error {
+    Error::configuration(format!(
+        "{variable}: a program that is no test is recorded on `cuda:0`, not on `{device}`"
+    ))
+    .with_help("choose the card by CUDA_VISIBLE_DEVICES, which makes it `cuda:0`")
+}
+
 /// Why a test is not run after all, found when it was about to.
 pub(super) fn not_run(error: &Error) -> String {
     match error.help() {

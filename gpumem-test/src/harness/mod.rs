@@ -16,6 +16,9 @@ mod messages;
 pub(crate) mod outcome;
 mod plan;
 mod platform;
+#[cfg(feature = "preload")]
+#[allow(unsafe_code)] // libc's `atexit`.
+pub mod preload;
 pub(crate) mod program;
 mod protocol;
 pub(crate) mod registry;

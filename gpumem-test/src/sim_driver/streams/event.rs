@@ -48,8 +48,10 @@ struct Found {
     capture: Option<CaptureId>,
 }
 
+/// Needs no current context: an event knows its own, and burn waits for one on a thread that has
+/// none (on an H200 too).
 fn find(event: Handle) -> Result<Found, Status> {
-    let host = current()?.host;
+    let host = host()?;
     let tables = host.state.tables();
     let event = tables.events.get(event)?;
     Ok(Found {
