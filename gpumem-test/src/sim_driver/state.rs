@@ -51,6 +51,10 @@ pub(super) struct PerDevice {
     pub(super) default_pool: Handle,
     /// The pool that allocations without one come from.
     pub(super) current_pool: Handle,
+    /// Whether the driver took what it needs for managed memory.
+    pub(super) has_managed: bool,
+    /// Bytes of the variables of all modules.
+    pub(super) variables: u64,
 }
 
 impl State {
@@ -65,6 +69,8 @@ impl State {
                     retained: 0,
                     default_pool,
                     current_pool: default_pool,
+                    has_managed: false,
+                    variables: 0,
                 }
             })
             .collect();

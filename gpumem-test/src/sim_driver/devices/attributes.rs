@@ -61,7 +61,7 @@ fn value(of: Of, attribute: c_int) -> Option<c_int> {
         // Pageable memory is not reached; managed memory is, by host and devices at once.
         88 => 0,
         89..=98 => match attribute {
-            92..=94 => 0,
+            92..=94 | 98 => 0,
             97 => card.shared_per_block,
             _ => 1,
         },
