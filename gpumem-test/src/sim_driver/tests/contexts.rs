@@ -40,7 +40,7 @@ fn what_a_context_took_goes_with_it() {
     let mut array = 0_u64;
     let descriptor = (2048_usize, 2048_usize, 32_i32, 1_u32);
     ok("cuArrayCreate_v2", (&mut array, &descriptor));
-    let own = stream(1);
+    let (own, _) = (stream(1), stream(1));
     assert!(free_bytes().0 < before.0 - (24 << 20));
     ok("cuDevicePrimaryCtxReset_v2", (0_i32,));
     bench.enter(0);
