@@ -40,7 +40,7 @@ pub(super) fn walk(stack: &mut Stack) {
 
 /// Walks by what is known; false if something is not.
 // PERF: plain loops and few calls, since tests mostly run without optimisation.
-#[inline]
+#[inline(always)]
 fn walk_known(mut pointer: usize, stack: &mut Stack) -> bool {
     let (start, end) = (pointer, stack_end());
     let mut address = WALK;
@@ -118,7 +118,7 @@ fn step(from: usize, to: usize, address: usize, end: usize) -> Step {
 
 /// The word at `place`; 0 if that is not between `start`, a stack pointer of a caller, and `end`,
 /// the end of the stack.
-#[inline]
+#[inline(always)]
 fn read(place: usize, start: usize, end: usize) -> usize {
     const WORD: usize = size_of::<usize>();
     if !place.is_multiple_of(WORD) || place < start || place + WORD > end {

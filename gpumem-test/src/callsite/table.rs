@@ -41,7 +41,8 @@ impl Step {
     }
 
     /// Size and slot of a caller's word.
-    #[inline]
+    // PERF: `always`, here and below, since tests mostly run without optimisation.
+    #[inline(always)]
     pub(super) fn unpack(word: u64) -> (usize, usize) {
         ((word >> 32) as usize, (word as u32 >> 2) as usize)
     }
@@ -64,7 +65,7 @@ impl Table {
     }
 
     /// What is known of the frame of `address`: a mark, or what [`Step::unpack`] reads.
-    #[inline]
+    #[inline(always)]
     pub(super) fn word(&self, address: usize) -> u64 {
         let key = address as u64;
         let first = first_place(key);
@@ -110,7 +111,7 @@ impl Table {
 }
 
 /// The slot of a key that is looked at first.
-#[inline]
+#[inline(always)]
 fn first_place(key: u64) -> usize {
     // Fibonacci hashing: addresses of one module differ in few bits.
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % SLOTS

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::device::sim::{DeviceProfile, SimDevice};
 use crate::error::Error;
 use crate::guard::Guard;
+use crate::ledger::Ledger;
+use crate::session::{Session, SessionConfig};
 use crate::sim_driver::{self, Devices};
 
 use super::Backend;
@@ -39,6 +41,25 @@ pub fn open_simulated(hooks: fn(&str) -> Option<*const c_void>) -> Result<(), Er
 /// There is no door here, or no driver.
 pub fn open_real(hooks: fn(&str) -> Option<*const c_void>) -> Result<(), Error> {
     super::open(Backend::Real, hooks)
+}
+
+/// Serves this process's driver calls by a policy on a device, both as tests name them, until the
+/// session that comes back is closed with the process.
+///
+/// # Errors
+/// There is no door here, or no such device or policy.
+pub fn serve(device: &str, policy: &str, keeps_call_sites: bool) -> Result<impl Sized, Error> {
+    let session = Session::open(SessionConfig {
+        device: device.parse()?,
+        names_device: true,
+        policy: policy.parse()?,
+        budget: None,
+        ledger: Arc::new(Ledger::in_memory(1 << 20)?),
+        keeps_call_sites,
+        samples_process: false,
+    })?;
+    super::serve(&session)?;
+    Ok(session)
 }
 
 /// Whether libraries of this process reach the door.

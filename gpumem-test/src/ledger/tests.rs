@@ -249,10 +249,10 @@ fn a_free_that_completes_at_once_takes_one_slot_and_reads_as_two_events() {
 
 #[test]
 fn frames_of_any_number_are_kept_and_the_innermost_come_first() {
-    let ledger = Ledger::in_memory(64).unwrap();
+    let ledger = Ledger::in_memory(100).unwrap();
     let module = ledger.intern("libx.so");
     let frames = |count: u64| -> Vec<_> { (0..count).map(|n| (module, n << 30 | 5)).collect() };
-    let counts = [1, 6, 7, 14, 15, 21, 22, 23];
+    let counts = [1, 6, 7, 14, 15, 37, 38, 39];
     let ids = counts.map(|count| ledger.intern_frames(&frames(count)));
     let name = ledger.intern("after");
     ledger.append(event(EventKind::ThreadEnd));

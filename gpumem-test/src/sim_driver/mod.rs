@@ -3,7 +3,7 @@
 //! Every function has the name, the signature and the codes of the driver's own. Memory calls are
 //! exact ([`SimDevice`]), copies and sets act on the device's bytes, kernels are counted and not
 //! run. A function that is not here is "not found" or answers `NOT_SUPPORTED`, and is listed
-//! ([`unsupported`]); nothing pretends. The room knows no policy and no ledger: the door stands
+//! ([`unsupported`](mod@unsupported)); nothing pretends. The room knows no policy and no ledger: the door stands
 //! before it and calls these functions as it calls a real driver's.
 //!
 //! What the driver knows beside memory is in `state.rs`. Its lock and the devices' lock are never

@@ -1,10 +1,10 @@
 //! Graphs: work that is written down once and launched as a whole.
 //!
-//! A graph holds nodes and what each comes after ([`graph`]); an executable one ([`exec`]) is a
-//! copy of it in an order in which it can run. Launching it does its copies and sets on the bytes
-//! of devices, calls its functions of the program, and counts its kernels ([`run`]). Memory that
-//! nodes allocate has its address from the start and is backed while it is needed ([`memory`]).
-//! `capture` writes graphs from what a program issues on streams.
+//! A [`Graph`] holds nodes and what each comes after; an executable one (`exec.rs`) is a copy of it
+//! in an order in which it can run. Launching it does its copies and sets on the bytes of devices,
+//! calls its functions of the program, and counts its kernels ([`Run`]). Memory that nodes allocate
+//! has its address from the start and is backed while it is needed (`memory.rs`). Captures write
+//! graphs from what a program issues on streams.
 
 mod copy_nodes;
 mod event_nodes;

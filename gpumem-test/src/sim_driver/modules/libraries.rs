@@ -11,7 +11,7 @@ use super::{FUNCTIONS, KernelFunction, Module, Owner, kernel_function, module};
 use crate::abi::{DevicePtr, Handle, Status};
 use crate::sim_driver::export::{put, put_if};
 use crate::sim_driver::objects::{Objects, lock};
-use crate::sim_driver::reach;
+use crate::sim_driver::{host, reach};
 
 static LIBRARIES: Objects<Arc<Library>> = Objects::new();
 
@@ -82,6 +82,7 @@ driver_functions! {
         _values: *mut *mut c_void,
         _count: c_uint,
     ) {
+        host()?;
         put(library, load(Image::from_pointer(code)?))
     }
 
@@ -95,6 +96,7 @@ driver_functions! {
         _values: *mut *mut c_void,
         _count: c_uint,
     ) {
+        host()?;
         put(library, load(image_of_file(path)?))
     }
 

@@ -8,7 +8,7 @@ use super::image::Image;
 use super::{Module, module};
 use crate::abi::{DevicePtr, Handle, Status};
 use crate::sim_driver::export::{put, put_if};
-use crate::sim_driver::reach;
+use crate::sim_driver::{host, reach};
 
 /// `CUDA_ERROR_FILE_NOT_FOUND`.
 const FILE_NOT_FOUND: Status = Status(301);
@@ -79,6 +79,7 @@ driver_functions! {
     }
 
     fn cuModuleGetLoadingMode(mode: *mut u32) {
+        host()?;
         put(mode, LAZY)
     }
 
