@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)] // calls the driver as C does
 
+mod devices;
 mod driver;
 mod memory;
 mod passed;

@@ -762,6 +762,15 @@ mod tests {
         }
     }
 
+    #[cfg(gpumem_door)]
+    #[test]
+    fn every_hooked_function_has_its_hook() {
+        for symbol in SYMBOLS.iter().filter(|symbol| symbol.way() == Way::Hook) {
+            let hook = crate::intercept::hooks::function(symbol.name());
+            assert!(hook.is_some(), "{}", symbol.name());
+        }
+    }
+
     #[test]
     fn a_hooked_function_is_hooked_in_its_variant_per_thread_too() {
         for symbol in SYMBOLS.iter().filter(|symbol| symbol.way() == Way::Hook) {
