@@ -37,9 +37,14 @@ pub(crate) struct Door {
     launches: AtomicU64,
     /// Streams on which something was freed in stream order since the last wait for them.
     pending: Mutex<FxHashSet<StreamId>>,
+    /// One of them. PERF: most programs free on one stream again and again.
+    pending_latest: AtomicU64,
     /// Whether the context was found to be unusable.
     is_broken: AtomicBool,
 }
+
+/// No stream has this handle.
+const NO_STREAM: u64 = u64::MAX;
 
 const CLOSED: u8 = 0;
 const OPEN: u8 = 1;
@@ -77,6 +82,7 @@ pub(super) fn install(session: Arc<Session>, backend: Backend) -> Result<&'stati
         has_other_contexts: AtomicBool::new(false),
         launches: AtomicU64::new(0),
         pending: Mutex::default(),
+        pending_latest: AtomicU64::new(NO_STREAM),
         is_broken: AtomicBool::new(false),
     };
     if DOOR.set(door).is_err() {
@@ -207,21 +213,30 @@ impl Door {
 
     /// Keeps that something was freed on `stream` in its order.
     pub(super) fn freed_on(&self, stream: StreamId) {
-        if self.has_own_policy {
-            self.pending().insert(stream);
+        if self.has_own_policy && self.pending_latest.load(Ordering::Acquire) != stream.0 {
+            let mut pending = self.pending();
+            pending.insert(stream);
+            self.pending_latest.store(stream.0, Ordering::Release);
         }
     }
 
     /// Whether something was freed on `stream` since the last wait for it; it counts as waited for
     /// from here on.
     pub(super) fn take_pending(&self, stream: StreamId) -> bool {
-        self.has_own_policy && self.pending().remove(&stream)
+        if !self.has_own_policy {
+            return false;
+        }
+        let mut pending = self.pending();
+        self.pending_latest.store(NO_STREAM, Ordering::Release);
+        pending.remove(&stream)
     }
 
     /// The whole context was waited for.
     pub(super) fn nothing_pending(&self) {
         if self.has_own_policy {
-            self.pending().clear();
+            let mut pending = self.pending();
+            self.pending_latest.store(NO_STREAM, Ordering::Release);
+            pending.clear();
         }
     }
 
@@ -275,6 +290,11 @@ impl Door {
                  unusable, so that every later call fails; run the test under compute-sanitizer"
             ));
         }
+    }
+
+    /// Whether the budget has room for `size` more bytes of a source that grew by itself.
+    pub(super) fn admits(&self, device: DeviceId, size: u64) -> bool {
+        self.heap(device).device_mut().admits(size)
     }
 
     /// Records that a call which no policy serves found no memory. Returns its code.

@@ -1,5 +1,6 @@
 //! Memory that no policy serves: passed to the driver, listed, and charged to the budget.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -47,6 +48,9 @@ struct Tables {
 #[derive(Default)]
 pub(super) struct Passed {
     tables: Mutex<Tables>,
+    /// Whether the program ever made a pool of its own the current one. PERF: it nearly never did,
+    /// and each request asks.
+    has_current_pools: AtomicBool,
 }
 
 impl Passed {
@@ -96,6 +100,7 @@ impl Passed {
     /// Makes a pool the current one of a device; `None` stands for the default pool.
     pub(super) fn set_current_pool(&self, device: DeviceId, pool: Option<u64>) {
         let mut tables = self.lock();
+        self.has_current_pools.store(true, Ordering::Release);
         match pool {
             Some(pool) => tables.current_pools.insert(device, pool),
             None => tables.current_pools.remove(&device),
@@ -104,6 +109,9 @@ impl Passed {
 
     /// The current pool of a device, where it is not the default one.
     pub(super) fn current_pool(&self, device: DeviceId) -> Option<u64> {
+        if !self.has_current_pools.load(Ordering::Acquire) {
+            return None;
+        }
         self.lock().current_pools.get(&device).copied()
     }
 

@@ -66,9 +66,7 @@ hooks! {
                 door.heap(device).device_mut().pool_trimmed(pool, keep as u64);
                 door.synchronized(device);
             }
-            None => {
-                measure(door, pool);
-            }
+            None => measure(door, pool),
         });
         code
     }
@@ -225,42 +223,43 @@ pub(super) fn allocate(
     original: impl Fn() -> Code,
 ) -> Code {
     let code = original();
-    own(|| {
-        let fits = measure(door, pool);
-        match code {
-            0 => {
-                // SAFETY: the call succeeded.
-                let address: DevicePtr = unsafe { given(place) };
-                if fits {
-                    door.passed.add_pool_block(address, pool);
-                    return code;
-                }
-                give_back(door, pool, address);
-                door.out_of_memory(device, size, stream)
+    own(|| match code {
+        0 => {
+            // SAFETY: the call succeeded.
+            let address: DevicePtr = unsafe { given(place) };
+            let held = door.passed.size(DriverMemory::ExplicitPool, pool);
+            let grown = reserved(pool).unwrap_or(held).saturating_sub(held);
+            if grown > 0 && !door.admits(device, grown) {
+                give_back(pool, address);
+                measure(door, pool);
+                return door.out_of_memory(device, size, stream);
             }
-            2 => door.out_of_memory(device, size, stream),
-            _ => code,
+            measure(door, pool);
+            door.passed.add_pool_block(address, pool);
+            code
         }
+        2 => {
+            measure(door, pool);
+            door.out_of_memory(device, size, stream)
+        }
+        _ => code,
     })
     .unwrap_or(code)
 }
 
-/// The pool got above the budget, as only a real driver's can: what it gave goes back.
+/// The pool got above the budget, as only a real driver's can: what it gave goes back before
+/// anybody has it.
 #[cold]
-fn give_back(door: &Door, pool: Handle, address: DevicePtr) {
+fn give_back(pool: Handle, address: DevicePtr) {
     // SAFETY: the signatures are the driver's; the block is this call's, and nobody has it.
     unsafe {
         let _ = original!(cuMemFree_v2, fn(DevicePtr) -> Code)(address);
         let _ = original!(cuMemPoolTrimTo, fn(Handle, usize) -> Code)(pool, 0);
     }
-    measure(door, pool);
 }
 
-/// Reads what a pool of the program holds. `false` if that got above the budget.
-pub(super) fn measure(door: &Door, pool: Handle) -> bool {
-    let Some(device) = door.passed.pool_device(pool) else {
-        return true;
-    };
+/// Bytes of device memory that a pool holds; `None` if the driver does not say.
+fn reserved(pool: Handle) -> Option<u64> {
     let mut reserved: u64 = 0;
     // SAFETY: the signature is the driver's; the value of this attribute is 64 bits.
     let code = unsafe {
@@ -270,7 +269,16 @@ pub(super) fn measure(door: &Door, pool: Handle) -> bool {
             &mut reserved,
         )
     };
-    code != 0 || door.resized(DriverMemory::ExplicitPool, pool, device, reserved)
+    (code == 0).then_some(reserved)
+}
+
+/// Takes over what a pool of the program holds now.
+pub(super) fn measure(door: &Door, pool: Handle) {
+    if let (Some(device), Some(reserved)) = (door.passed.pool_device(pool), reserved(pool))
+        && !door.resized(DriverMemory::ExplicitPool, pool, device, reserved)
+    {
+        door.above_budget(device);
+    }
 }
 
 /// Reads what all of them hold, after a wait that lets them give memory back.
