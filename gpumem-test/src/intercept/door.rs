@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use crate::abi::{Code, Handle, Ordinal, STREAM_LEGACY, STREAM_PER_THREAD, Status};
 use crate::device::DeviceMemory;
@@ -36,7 +36,7 @@ pub(crate) struct Door {
     /// Kernels launched so far.
     launches: AtomicU64,
     /// Streams on which something was freed in stream order since the last wait for them.
-    pending: Mutex<FxHashSet<StreamId>>,
+    pending: Mutex<Pending>,
     /// One of them. PERF: most programs free on one stream again and again.
     pending_latest: AtomicU64,
     /// Whether the context was found to be unusable.
@@ -45,6 +45,18 @@ pub(crate) struct Door {
 
 /// No stream has this handle.
 const NO_STREAM: u64 = u64::MAX;
+
+/// Streams with frees that nobody has waited for.
+#[derive(Default)]
+struct Pending {
+    /// By stream: the wait that was begun since the last free on it; 0 if there is none.
+    streams: FxHashMap<StreamId, u64>,
+    waits: u64,
+}
+
+/// A wait that has begun: what is freed meanwhile is not waited for by it.
+#[must_use = "a wait ends, or what it waits for stays pending"]
+pub(super) struct Wait(u64);
 
 const CLOSED: u8 = 0;
 const OPEN: u8 = 1;
@@ -116,13 +128,15 @@ extern "C" fn in_forked_child() {
 /// A forked child called the driver: said once, in the ledger that both processes map.
 #[cold]
 fn forked() {
-    if STATE.swap(CLOSED, Ordering::AcqRel) == FORKED
+    // The guard first: a call of our own says nothing of the test.
+    if let Some(_guard) = Guard::enter()
+        && STATE.swap(CLOSED, Ordering::AcqRel) == FORKED
         && let Some(door) = DOOR.get()
-        && let Some(_guard) = Guard::enter()
     {
         door.violation(
             "the test forked, and the child called the driver: CUDA does not work in a forked \
-             child, and its calls are not counted; start a new process instead of forking",
+             child, and its calls are not counted; start a new process instead of forking, as \
+             `std::process::Command` does",
         );
     }
 }
@@ -211,37 +225,81 @@ impl Door {
         self.session.record_on(device, cause, kind);
     }
 
-    /// Keeps that something was freed on `stream` in its order.
+    /// Keeps that something was freed on `stream` in its order. To be called while the heap is
+    /// locked, so that nobody gets the block before it is known to be pending.
     pub(super) fn freed_on(&self, stream: StreamId) {
         if self.has_own_policy && self.pending_latest.load(Ordering::Acquire) != stream.0 {
             let mut pending = self.pending();
-            pending.insert(stream);
+            pending.streams.insert(stream, 0);
             self.pending_latest.store(stream.0, Ordering::Release);
         }
     }
 
-    /// Whether something was freed on `stream` since the last wait for it; it counts as waited for
-    /// from here on.
-    pub(super) fn take_pending(&self, stream: StreamId) -> bool {
+    /// Whether something was freed on `stream` since the last wait for it.
+    pub(super) fn is_pending(&self, stream: StreamId) -> bool {
+        self.has_own_policy && self.pending().streams.contains_key(&stream)
+    }
+
+    /// Before a wait for one stream, or for all of them.
+    pub(super) fn wait_begins(&self, stream: Option<StreamId>) -> Wait {
         if !self.has_own_policy {
-            return false;
+            return Wait(0);
         }
         let mut pending = self.pending();
         self.pending_latest.store(NO_STREAM, Ordering::Release);
-        pending.remove(&stream)
+        pending.waits += 1;
+        let wait = pending.waits;
+        for (other, begun) in &mut pending.streams {
+            if stream.is_none_or(|stream| stream == *other) {
+                *begun = wait;
+            }
+        }
+        Wait(wait)
     }
 
-    /// The whole context was waited for.
-    pub(super) fn nothing_pending(&self) {
+    /// After it, if it succeeded.
+    pub(super) fn wait_ended(&self, wait: Wait) {
         if self.has_own_policy {
-            let mut pending = self.pending();
-            self.pending_latest.store(NO_STREAM, Ordering::Release);
-            pending.clear();
+            self.pending().streams.retain(|_, begun| *begun != wait.0);
         }
     }
 
-    fn pending(&self) -> MutexGuard<'_, FxHashSet<StreamId>> {
+    fn pending(&self) -> MutexGuard<'_, Pending> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the primary context of a device, in which the policy's memory is, whatever
+    /// context the calling thread has.
+    pub(super) fn synchronize_primary(&self, device: DeviceId) -> Code {
+        let wait = self.wait_begins(None);
+        let is_here = self.device() == Ok(device) && !self.is_foreign_context(device);
+        // SAFETY: the signatures are the driver's, the pointers valid; what is pushed is popped,
+        // and the session holds the primary context.
+        let code = unsafe {
+            let synchronize = || original!(cuCtxSynchronize, fn() -> Code)();
+            if is_here {
+                synchronize()
+            } else {
+                let (mut primary, mut popped): (Handle, Handle) = (0, 0);
+                let ordinal = Ordinal::from(device.0);
+                let retain = original!(cuDevicePrimaryCtxRetain, fn(*mut Handle, Ordinal) -> Code);
+                let mut code = retain(&mut primary, ordinal);
+                if code == 0 {
+                    code = original!(cuCtxPushCurrent_v2, fn(Handle) -> Code)(primary);
+                    if code == 0 {
+                        code = synchronize();
+                        let pop = original!(cuCtxPopCurrent_v2, fn(*mut Handle) -> Code);
+                        let _ = pop(&mut popped);
+                    }
+                    let _ = original!(cuDevicePrimaryCtxRelease_v2, fn(Ordinal) -> Code)(ordinal);
+                }
+                code
+            }
+        };
+        if code == Status::SUCCESS.0 {
+            self.wait_ended(wait);
+        }
+        code
     }
 
     /// After the driver waited for work: under `driver` its pools may have given memory back.
@@ -284,6 +342,7 @@ impl Door {
 
     #[cold]
     fn fault(&self, call: &str, code: Code) {
+        let _guard = Guard::enter();
         if !self.is_broken.swap(true, Ordering::AcqRel) {
             self.violation(&format!(
                 "{call} returned {code}: a kernel of the test failed and left the context \
@@ -306,8 +365,9 @@ impl Door {
             heap.device().memory_info().free,
             heap.device().free_without_budget(),
         );
+        let has_budget = heap.device().budget().is_some();
         drop(heap);
-        let class = if without_budget >= size {
+        let class = if has_budget && without_budget >= size {
             OomClass::Budget
         } else {
             OomClass::Exhausted
@@ -334,5 +394,5 @@ impl Door {
 ///
 /// Source: CUDA driver API 13.0, `CUresult`, "the process must be terminated and relaunched".
 fn is_fault(code: Code) -> bool {
-    matches!(code, 214 | 700 | 702 | 709 | 710 | 714..=719)
+    matches!(code, 214 | 700 | 702 | 710 | 714..=719 | 721)
 }

@@ -103,16 +103,9 @@ fn plain(door: &Door, place: *mut DevicePtr, size: usize, original: impl Fn() ->
         stream: StreamId::DEFAULT,
         origin: Origin::Plain,
     };
-    own(|| {
-        let code = serve(door, device, request, place);
-        if code == 0 && door.take_pending(StreamId::DEFAULT) {
-            // The block may have been freed in the order of the null stream, which has not come
-            // so far; the program may use it on any stream at once.
-            let mut heap = door.heap(device);
-            let fence = heap.device_mut().record(StreamId::DEFAULT);
-            heap.device_mut().wait(fence);
-        }
-        code
+    own(|| match graphs::forbidden(door) {
+        Some(code) => code,
+        None => serve(door, device, request, place),
     })
     .unwrap_or_else(original)
 }
@@ -194,6 +187,15 @@ fn serve(door: &Door, device: DeviceId, request: Request, place: *mut DevicePtr)
         }
     };
     let address = heap.device().to_program(block.address);
+    if request.origin == Origin::Plain && door.is_pending(request.stream) {
+        // The block may have been freed in the order of the null stream, which has not come so
+        // far; the program may use it on any stream at once. The heap stays locked, so that
+        // nobody else takes the wait for done.
+        let wait = door.wait_begins(Some(request.stream));
+        let fence = heap.device_mut().record(request.stream);
+        heap.device_mut().wait(fence);
+        door.wait_ended(wait);
+    }
     drop(heap);
     let held = HeldBlock {
         id: block.id,
@@ -211,7 +213,10 @@ fn serve(door: &Door, device: DeviceId, request: Request, place: *mut DevicePtr)
 #[cold]
 pub(super) fn refused(door: &Door, error: &crate::error::Error) -> Code {
     match error.driver_code() {
-        Some(code) => code,
+        Some(code) => {
+            door.check_fault("a call of the policy", code);
+            code
+        }
         None => {
             door.violation(&format!("a request could not be served: {error:?}"));
             Status::UNKNOWN.0

@@ -1,6 +1,6 @@
 //! Frees: what the policy handed out goes back to it, all else to the driver.
 
-use crate::abi::{Code, DevicePtr, Handle, Status};
+use crate::abi::{Code, DevicePtr, Handle, STREAM_PER_THREAD, Status};
 use crate::event::{DriverMemory, EventKind};
 use crate::ids::{Address, DeviceId};
 use crate::intercept::door::Door;
@@ -37,19 +37,26 @@ fn plain(door: &Door, address: u64, block: HeldBlock) -> Code {
         door.session.held().add(address, block);
         return Status::NOT_PERMITTED.0;
     }
+    // What the driver refuses, so do we: no context, a capture that forbids it.
+    let refused = door.device().err().map(|status| status.0);
+    if let Some(code) = refused.or_else(|| graphs::forbidden(door)) {
+        door.session.held().add(address, block);
+        return match code {
+            // The driver is shutting down: the memory is gone with it.
+            _ if code == Status::DEINITIALIZED.0 => Status::SUCCESS.0,
+            code => code,
+        };
+    }
     if door.has_own_policy {
-        // SAFETY: the signature is the driver's.
-        let code = unsafe { original!(cuCtxSynchronize, fn() -> Code)() };
+        let code = door.synchronize_primary(block.device);
         door.check_fault("cuMemFree", code);
         if code == Status::DEINITIALIZED.0 {
-            // The driver is shutting down: the memory is gone with it.
             return Status::SUCCESS.0;
         }
         if code != Status::SUCCESS.0 {
             door.session.held().add(address, block);
             return code;
         }
-        door.nothing_pending();
     }
     let cause = door.cause_without_place();
     let mut heap = door.heap(block.device);
@@ -70,8 +77,20 @@ fn ordered(
     if address == 0 {
         return original();
     }
-    let stream = match own(|| door.stream(handle, per_thread)) {
-        Some(Ok(stream)) => stream,
+    let found = own(|| {
+        let stream = door.stream(handle, per_thread)?;
+        if handle <= STREAM_PER_THREAD {
+            // These name a stream of the current context.
+            door.device()?;
+        }
+        // A graph frees only its own: the driver has the code for all else.
+        Ok::<_, Status>((stream, graphs::is_capturing(door, handle, per_thread)))
+    });
+    let stream = match found {
+        Some(Ok((stream, false))) => stream,
+        Some(Ok((_, true))) => return passed(door, address, original),
+        // After the driver's end the memory is gone.
+        Some(Err(Status::DEINITIALIZED)) => return Status::SUCCESS.0,
         Some(Err(status)) => return status.0,
         None => return original(),
     };
@@ -96,8 +115,8 @@ fn ordered(
                 policy.free(device, events, block.id, block.stream)
             }
         });
-        drop(heap);
         door.freed_on(stream);
+        drop(heap);
         outcome(door, freed)
     })
     .unwrap_or(0)

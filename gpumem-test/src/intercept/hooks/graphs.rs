@@ -188,6 +188,20 @@ pub(super) fn is_capturing(door: &Door, stream: Handle, per_thread: bool) -> boo
     code == 0 && status == 1
 }
 
+/// The driver's code for a plain allocation or free that a capture forbids; it makes the capture
+/// invalid, as the real call would.
+pub(super) fn forbidden(door: &Door) -> Option<Code> {
+    if door.captures.load(Ordering::Acquire) == 0 {
+        return None;
+    }
+    let mut nothing: DevicePtr = 0;
+    // SAFETY: the signature is the driver's; the pointer is valid. Nothing is asked for, so that
+    // nothing is given: the captures are looked at before.
+    let code =
+        unsafe { original!(cuMemAlloc_v2, fn(*mut DevicePtr, usize) -> Code)(&mut nothing, 0) };
+    (900..=910).contains(&code).then_some(code)
+}
+
 /// An allocation on a captured stream: it becomes a node of the graph.
 pub(super) fn captured(
     door: &Door,
