@@ -116,6 +116,15 @@ pub(super) fn close() {
     let _ = STATE.compare_exchange(OPEN, CLOSED, Ordering::AcqRel, Ordering::Acquire);
 }
 
+/// The door after the end of its session, if a policy of ours held the memory.
+#[inline]
+pub(super) fn ended() -> Option<&'static Door> {
+    if STATE.load(Ordering::Acquire) != CLOSED {
+        return None;
+    }
+    DOOR.get().filter(|door| door.has_own_policy)
+}
+
 /// The door that was opened, open or not.
 pub(super) fn opened() -> Option<&'static Door> {
     DOOR.get()
@@ -188,8 +197,13 @@ impl Door {
     /// Whether the calling thread's context is not the primary one of `device`: memory of the one
     /// cannot be used in the other.
     pub(super) fn is_foreign_context(&self, device: DeviceId) -> bool {
+        self.foreign_context(device).is_some()
+    }
+
+    /// The calling thread's context if it is not the primary one of `device`.
+    pub(super) fn foreign_context(&self, device: DeviceId) -> Option<Handle> {
         if !self.has_other_contexts.load(Ordering::Acquire) {
-            return false;
+            return None;
         }
         let (mut current, mut primary): (Handle, Handle) = (0, 0);
         // SAFETY: the signatures are the driver's; the pointers are valid. What is retained is
@@ -202,7 +216,21 @@ impl Door {
                 let _ = original!(cuDevicePrimaryCtxRelease_v2, fn(Ordinal) -> Code)(ordinal);
             }
         }
-        current != primary
+        (current != primary).then_some(current)
+    }
+
+    /// Keeps that memory goes with a context beside the primary one.
+    pub(super) fn joins_context(&self, address: u64, context: Option<Handle>) {
+        if let Some(context) = context {
+            self.passed.add_to_context(address, context);
+        }
+    }
+
+    /// The memory is freed, so that it does not go with a context any more.
+    pub(super) fn leaves_context(&self, address: u64) {
+        if self.has_other_contexts.load(Ordering::Acquire) {
+            self.passed.take_from_context(address);
+        }
     }
 
     /// A device's heap.

@@ -76,6 +76,9 @@ hooks! {
     /// asked, which it never exceeds.
     fn cuMemAllocManaged(place: *mut DevicePtr, size: usize, flags: u32) |door, original| {
         let _ = flags;
+        if place.is_null() {
+            return original();
+        }
         // SAFETY: it is called after the call succeeded.
         taken(door, DriverMemory::Managed, size as u64, original, || unsafe { given(place) })
     }
@@ -88,15 +91,9 @@ fn plain(door: &Door, place: *mut DevicePtr, size: usize, original: impl Fn() ->
         Some(Err(status)) => return status.0,
         None => return original(),
     };
-    if own(|| door.is_foreign_context(device)) == Some(true) {
-        // SAFETY: it is called after the call succeeded.
-        return taken(
-            door,
-            DriverMemory::OtherContext,
-            size as u64,
-            original,
-            || unsafe { given(place) },
-        );
+    let context = own(|| door.foreign_context(device)).flatten();
+    if context.is_some() && door.has_own_policy {
+        return of_context(door, context, size as u64, place, original);
     }
     let request = Request {
         size: size as u64,
@@ -105,7 +102,7 @@ fn plain(door: &Door, place: *mut DevicePtr, size: usize, original: impl Fn() ->
     };
     own(|| match graphs::forbidden(door) {
         Some(code) => code,
-        None => serve(door, device, request, place),
+        None => serve(door, device, request, place, context),
     })
     .unwrap_or_else(original)
 }
@@ -131,10 +128,13 @@ fn ordered(
             Way::Graph
         } else if let Some(pool) = pools::of_program(door, device, pool) {
             Way::Pool(pool)
-        } else if door.is_foreign_context(device) {
-            Way::OtherContext
         } else {
-            Way::Policy
+            let context = door.foreign_context(device);
+            if context.is_some() && door.has_own_policy {
+                Way::OtherContext(context)
+            } else {
+                Way::Policy(context)
+            }
         };
         Ok::<_, Status>((device, stream, way))
     });
@@ -144,35 +144,53 @@ fn ordered(
         None => return original(),
     };
     match way {
-        Way::Policy => {
-            own(|| serve(door, device, Request::new(size, stream), place)).unwrap_or_else(original)
+        Way::Policy(context) => {
+            own(|| serve(door, device, Request::new(size, stream), place, context))
+                .unwrap_or_else(original)
         }
         Way::Graph => graphs::captured(door, device, place, size, original),
         Way::Pool(pool) => pools::allocate(door, (device, stream), pool, size, place, original),
-        // SAFETY: it is called after the call succeeded.
-        Way::OtherContext => taken(
-            door,
-            DriverMemory::OtherContext,
-            size,
-            original,
-            || unsafe { given(place) },
-        ),
+        Way::OtherContext(context) => of_context(door, context, size, place, original),
     }
+}
+
+/// Passes a request for memory of a context beside the primary one: a policy's blocks are in that.
+fn of_context(
+    door: &Door,
+    context: Option<Handle>,
+    size: u64,
+    place: *mut DevicePtr,
+    original: impl Fn() -> Code,
+) -> Code {
+    let memory = DriverMemory::OtherContext;
+    taken(door, memory, size, original, || {
+        // SAFETY: it is called after the call succeeded.
+        let address: DevicePtr = unsafe { given(place) };
+        door.joins_context(address, context);
+        address
+    })
 }
 
 /// Who serves a stream-ordered request.
 enum Way {
-    Policy,
+    /// The policy; with the context beside the primary one that the memory goes with.
+    Policy(Option<Handle>),
     /// The stream is captured: the memory belongs to the graph.
     Graph,
     /// A pool that the program made.
     Pool(Handle),
     /// The program's context is not the primary one, whose memory it could not use.
-    OtherContext,
+    OtherContext(Option<Handle>),
 }
 
 /// Serves a request from the heap. Runs under the guard.
-fn serve(door: &Door, device: DeviceId, request: Request, place: *mut DevicePtr) -> Code {
+fn serve(
+    door: &Door,
+    device: DeviceId,
+    request: Request,
+    place: *mut DevicePtr,
+    context: Option<Handle>,
+) -> Code {
     if super::callbacks::refuses_here(door, "an allocation") {
         return Status::NOT_PERMITTED.0;
     }
@@ -204,6 +222,7 @@ fn serve(door: &Door, device: DeviceId, request: Request, place: *mut DevicePtr)
         requested: request.size,
     };
     door.session.held().add(address, held);
+    door.joins_context(address, context);
     // SAFETY: the caller has seen that it is not null; it is the out-parameter of this call.
     unsafe { give(place, address) };
     Status::SUCCESS.0

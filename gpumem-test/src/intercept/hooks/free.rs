@@ -3,7 +3,7 @@
 use crate::abi::{Code, DevicePtr, Handle, STREAM_PER_THREAD, Status};
 use crate::event::{DriverMemory, EventKind};
 use crate::ids::{Address, DeviceId};
-use crate::intercept::door::Door;
+use crate::intercept::door::{self, Door};
 use crate::policy::{AnyPolicy, Policy};
 use crate::session::HeldBlock;
 
@@ -11,7 +11,7 @@ use super::host::returned;
 use super::{callbacks, graphs, hooks, own, pools};
 
 hooks! {
-    fn cuMemFree_v2(address: DevicePtr) |door, original| {
+    fn cuMemFree_v2(address: DevicePtr) |door, original| closed { after_end(address) } {
         if address == 0 {
             return original();
         }
@@ -22,13 +22,27 @@ hooks! {
         }
     }
 
-    fn cuMemFreeAsync(address: DevicePtr, stream: Handle) |door, original| {
+    fn cuMemFreeAsync(
+        address: DevicePtr,
+        stream: Handle,
+    ) |door, original| closed { after_end(address) } {
         ordered(door, address, stream, false, original)
     }
 
-    fn cuMemFreeAsync_ptsz(address: DevicePtr, stream: Handle) |door, original| {
+    fn cuMemFreeAsync_ptsz(
+        address: DevicePtr,
+        stream: Handle,
+    ) |door, original| closed { after_end(address) } {
         ordered(door, address, stream, true, original)
     }
+}
+
+/// A free of a policy's block after the test's end, in a destructor of a static say: the driver
+/// never gave out that address, and the segment goes with the process.
+fn after_end(address: u64) -> Option<Code> {
+    let door = door::ended()?;
+    own(|| door.session.held().take(address)).flatten()?;
+    Some(Status::SUCCESS.0)
 }
 
 /// `cuMemFree`: the driver waits for the whole context before it takes the memory; so do we.
@@ -58,6 +72,7 @@ fn plain(door: &Door, address: u64, block: HeldBlock) -> Code {
             return code;
         }
     }
+    door.leaves_context(address);
     let cause = door.cause_without_place();
     let mut heap = door.heap(block.device);
     let freed = heap.run(cause, |policy, device, events| {
@@ -102,6 +117,7 @@ fn ordered(
             door.session.held().add(address, block);
             return Status::NOT_PERMITTED.0;
         }
+        door.leaves_context(address);
         let cause = door.cause_without_place();
         let mut heap = door.heap(block.device);
         let freed = heap.run(cause, |policy, device, events| match policy {
@@ -122,17 +138,49 @@ fn ordered(
     .unwrap_or(0)
 }
 
+/// Memory that goes with a primary context, beside the policy's.
+const OF_CONTEXT: [DriverMemory; 6] = [
+    DriverMemory::Managed,
+    DriverMemory::Array,
+    DriverMemory::MipmappedArray,
+    DriverMemory::Ipc,
+    DriverMemory::PinnedHost,
+    DriverMemory::RegisteredHost,
+];
+
 /// Frees everything that the program holds on a device: its context is going.
 pub(super) fn everything(door: &Door, device: DeviceId) {
     for (_, block) in door.session.held().take_all(device) {
-        let cause = door.cause_without_place();
-        let mut heap = door.heap(device);
-        let _ = heap.run(cause, |policy, device, events| {
-            policy.free_idle(device, events, block.id, block.stream)
-        });
+        idle(door, block);
     }
     let cause = door.cause_without_place();
     let _ = door.heap(device).trim(cause);
+    for memory in OF_CONTEXT {
+        for key in door.passed.keys(memory, device) {
+            let _ = door.returned(memory, key);
+        }
+    }
+}
+
+/// Frees what belongs to a context beside the primary ones, which is going.
+pub(super) fn of_context(door: &Door, context: Handle) {
+    for address in door.passed.take_context(context) {
+        match door.session.held().take(address) {
+            Some(block) => idle(door, block),
+            None => {
+                let _ = door.returned(DriverMemory::OtherContext, address);
+            }
+        }
+    }
+}
+
+/// Frees a block that goes with its context.
+fn idle(door: &Door, block: HeldBlock) {
+    let cause = door.cause_without_place();
+    let mut heap = door.heap(block.device);
+    let _ = heap.run(cause, |policy, device, events| {
+        policy.free_idle(device, events, block.id, block.stream)
+    });
 }
 
 fn outcome(door: &Door, freed: Result<(), crate::error::Error>) -> Code {
@@ -146,6 +194,7 @@ fn outcome(door: &Door, freed: Result<(), crate::error::Error>) -> Code {
 /// again before the call returns.
 fn passed(door: &Door, address: u64, original: impl Fn() -> Code) -> Code {
     let known = own(|| {
+        door.leaves_context(address);
         let sort = [
             DriverMemory::Managed,
             DriverMemory::OtherContext,
@@ -156,7 +205,7 @@ fn passed(door: &Door, address: u64, original: impl Fn() -> Code) -> Code {
         if let Some(sort) = sort {
             return Some(Known::Piece(sort));
         }
-        if let Some(pool) = pools::block_freed(door, address) {
+        if let Some(pool) = door.passed.take_pool_block(address) {
             return Some(Known::Pool(pool));
         }
         door.passed.is_captured(address).then_some(Known::Graph)
@@ -164,11 +213,7 @@ fn passed(door: &Door, address: u64, original: impl Fn() -> Code) -> Code {
     .flatten();
     match known {
         Some(Known::Piece(sort)) => returned(door, sort, address, original),
-        Some(Known::Pool(pool)) => {
-            let code = original();
-            let _ = own(|| pools::measure(door, pool));
-            code
-        }
+        Some(Known::Pool(pool)) => pools::free(door, address, pool, original),
         Some(Known::Graph) => {
             let code = original();
             let _ = own(|| graphs::measure(door, door.device().unwrap_or_default()));
