@@ -2,9 +2,7 @@
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-
-use rustc_hash::FxHashMap;
+use std::sync::{Arc, OnceLock};
 
 use crate::abi::{Code, Handle, Ordinal, STREAM_LEGACY, STREAM_PER_THREAD, Status};
 use crate::device::DeviceMemory;
@@ -19,6 +17,7 @@ use crate::sim_driver;
 
 use super::Backend;
 use super::passed::Passed;
+use super::pending::{Pending, Wait};
 
 /// The door of a session.
 pub(crate) struct Door {
@@ -36,27 +35,10 @@ pub(crate) struct Door {
     /// Kernels launched so far.
     launches: AtomicU64,
     /// Streams on which something was freed in stream order since the last wait for them.
-    pending: Mutex<Pending>,
-    /// One of them. PERF: most programs free on one stream again and again.
-    pending_latest: AtomicU64,
+    pending: Pending,
     /// Whether the context was found to be unusable.
     is_broken: AtomicBool,
 }
-
-/// No stream has this handle.
-const NO_STREAM: u64 = u64::MAX;
-
-/// Streams with frees that nobody has waited for.
-#[derive(Default)]
-struct Pending {
-    /// By stream: the wait that was begun since the last free on it; 0 if there is none.
-    streams: FxHashMap<StreamId, u64>,
-    waits: u64,
-}
-
-/// A wait that has begun: what is freed meanwhile is not waited for by it.
-#[must_use = "a wait ends, or what it waits for stays pending"]
-pub(super) struct Wait(u64);
 
 const CLOSED: u8 = 0;
 const OPEN: u8 = 1;
@@ -93,8 +75,7 @@ pub(super) fn install(session: Arc<Session>, backend: Backend) -> Result<&'stati
         captures: AtomicUsize::new(0),
         has_other_contexts: AtomicBool::new(false),
         launches: AtomicU64::new(0),
-        pending: Mutex::default(),
-        pending_latest: AtomicU64::new(NO_STREAM),
+        pending: Pending::default(),
         is_broken: AtomicBool::new(false),
     };
     if DOOR.set(door).is_err() {
@@ -253,47 +234,29 @@ impl Door {
         self.session.record_on(device, cause, kind);
     }
 
-    /// Keeps that something was freed on `stream` in its order. To be called while the heap is
-    /// locked, so that nobody gets the block before it is known to be pending.
+    /// Keeps that something was freed on `stream` in its order, while the heap is locked.
     pub(super) fn freed_on(&self, stream: StreamId) {
-        if self.has_own_policy && self.pending_latest.load(Ordering::Acquire) != stream.0 {
-            let mut pending = self.pending();
-            pending.streams.insert(stream, 0);
-            self.pending_latest.store(stream.0, Ordering::Release);
+        if self.has_own_policy {
+            self.pending.freed_on(stream);
         }
     }
 
-    /// Whether something was freed on `stream` since the last wait for it.
+    /// Whether a policy keeps what was freed on `stream` since the last wait for it.
     pub(super) fn is_pending(&self, stream: StreamId) -> bool {
-        self.has_own_policy && self.pending().streams.contains_key(&stream)
+        self.has_own_policy && self.pending.has(stream)
     }
 
     /// Before a wait for one stream, or for all of them.
-    pub(super) fn wait_begins(&self, stream: Option<StreamId>) -> Wait {
-        if !self.has_own_policy {
-            return Wait(0);
-        }
-        let mut pending = self.pending();
-        self.pending_latest.store(NO_STREAM, Ordering::Release);
-        pending.waits += 1;
-        let wait = pending.waits;
-        for (other, begun) in &mut pending.streams {
-            if stream.is_none_or(|stream| stream == *other) {
-                *begun = wait;
-            }
-        }
-        Wait(wait)
+    pub(super) fn wait_begins(&self, stream: Option<StreamId>) -> Option<Wait> {
+        self.has_own_policy
+            .then(|| self.pending.wait_begins(stream))
     }
 
     /// After it, if it succeeded.
-    pub(super) fn wait_ended(&self, wait: Wait) {
-        if self.has_own_policy {
-            self.pending().streams.retain(|_, begun| *begun != wait.0);
+    pub(super) fn wait_ended(&self, wait: Option<Wait>) {
+        if let Some(wait) = wait {
+            self.pending.wait_ended(wait);
         }
-    }
-
-    fn pending(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the primary context of a device, in which the policy's memory is, whatever

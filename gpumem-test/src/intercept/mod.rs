@@ -50,6 +50,8 @@ mod lookups;
 #[cfg(gpumem_door)]
 mod passed;
 #[cfg(gpumem_door)]
+mod pending;
+#[cfg(gpumem_door)]
 mod procs;
 #[cfg(gpumem_door)]
 mod real;

@@ -39,7 +39,7 @@ macro_rules! for_each_symbol {
             cuCoredumpSetAttribute forward,
             cuCoredumpSetAttributeGlobal forward,
             cuCtxAttach forward,
-            cuCtxCreate forward,
+            cuCtxCreate hook,
             cuCtxCreate_v2 hook,
             cuCtxCreate_v3 hook,
             cuCtxCreate_v4 hook,

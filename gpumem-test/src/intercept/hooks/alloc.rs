@@ -205,16 +205,19 @@ fn serve(
         }
     };
     let address = heap.device().to_program(block.address);
-    if request.origin == Origin::Plain && door.is_pending(request.stream) {
-        // The block may have been freed in the order of the null stream, which has not come so
-        // far; the program may use it on any stream at once. The heap stays locked, so that
-        // nobody else takes the wait for done.
-        let wait = door.wait_begins(Some(request.stream));
-        let fence = heap.device_mut().record(request.stream);
-        heap.device_mut().wait(fence);
-        door.wait_ended(wait);
-    }
+    let is_used = request.origin == Origin::Plain && door.is_pending(request.stream);
     drop(heap);
+    if is_used {
+        // The block may have been freed in the order of the null stream, which has not come so
+        // far; the program may use it on any stream at once.
+        let wait = door.wait_begins(Some(request.stream));
+        // SAFETY: the signature is the driver's.
+        let code = unsafe { original!(cuStreamSynchronize, fn(Handle) -> Code)(0) };
+        door.check_fault("cuMemAlloc", code);
+        if code == 0 {
+            door.wait_ended(wait);
+        }
+    }
     let held = HeldBlock {
         id: block.id,
         device,

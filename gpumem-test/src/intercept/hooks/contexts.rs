@@ -9,6 +9,10 @@ use crate::intercept::door::Door;
 use super::{free, hooks, own, pools};
 
 hooks! {
+    fn cuCtxCreate(place: *mut Handle, flags: u32, ordinal: Ordinal) |door, original| {
+        created(door, original)
+    }
+
     fn cuCtxCreate_v2(place: *mut Handle, flags: u32, ordinal: Ordinal) |door, original| {
         created(door, original)
     }

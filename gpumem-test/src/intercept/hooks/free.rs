@@ -3,9 +3,11 @@
 use crate::abi::{Code, DevicePtr, Handle, STREAM_PER_THREAD, Status};
 use crate::event::{DriverMemory, EventKind};
 use crate::ids::{Address, DeviceId};
+use crate::intercept::Backend;
 use crate::intercept::door::{self, Door};
 use crate::policy::{AnyPolicy, Policy};
 use crate::session::HeldBlock;
+use crate::sim_driver;
 
 use super::host::returned;
 use super::{callbacks, graphs, hooks, own, pools};
@@ -60,6 +62,10 @@ fn plain(door: &Door, address: u64, block: HeldBlock) -> Code {
             _ if code == Status::DEINITIALIZED.0 => Status::SUCCESS.0,
             code => code,
         };
+    }
+    if !door.has_own_policy && door.backend == Backend::Simulated {
+        // The model only counts: it waits for no function of the program.
+        sim_driver::wait_for_device(usize::from(block.device.0));
     }
     if door.has_own_policy {
         let code = door.synchronize_primary(block.device);
@@ -220,7 +226,11 @@ fn passed(door: &Door, address: u64, original: impl Fn() -> Code) -> Code {
             code
         }
         None => {
-            let code = original();
+            // The driver would take the whole segment from under the policy.
+            let code = match own(|| is_of_policy(door, address)) {
+                Some(true) => Status::INVALID_VALUE.0,
+                _ => original(),
+            };
             // A free after the driver has shut down says nothing about the test.
             if code != Status::DEINITIALIZED.0 {
                 let _ = own(|| {
@@ -232,6 +242,19 @@ fn passed(door: &Door, address: u64, original: impl Fn() -> Code) -> Code {
             code
         }
     }
+}
+
+/// Whether an address lies in a segment of the policy: freed twice, or not where a block begins.
+fn is_of_policy(door: &Door, address: u64) -> bool {
+    door.has_own_policy
+        && door.session.devices().any(|device| {
+            let heap = door.heap(device);
+            let segments = heap.policy().heap_map().segments;
+            heap.device().from_program(address).is_some_and(|address| {
+                (segments.iter())
+                    .any(|segment| address.0.wrapping_sub(segment.address.0) < segment.size)
+            })
+        })
 }
 
 /// What is known of an address that no policy handed out.

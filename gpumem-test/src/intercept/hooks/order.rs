@@ -90,14 +90,12 @@ hooks! {
 }
 
 fn context(door: &Door, original: impl Fn() -> Code) -> Code {
-    let wait = own(|| door.wait_begins(None));
+    let wait = own(|| door.wait_begins(None)).flatten();
     let code = original();
     door.check_fault("cuCtxSynchronize", code);
     if code == 0 {
         // Another context's end says nothing of the one that the policy's memory is in.
-        if let Some(wait) = wait
-            && !door.has_other_contexts.load(Ordering::Acquire)
-        {
+        if !door.has_other_contexts.load(Ordering::Acquire) {
             let _ = own(|| door.wait_ended(wait));
         }
         waited(door, |door, device| {
@@ -127,9 +125,10 @@ fn created(door: &Door, place: *mut Handle, flags: u32, original: impl Fn() -> C
 fn destroyed(door: &Door, stream: Handle, original: impl Fn() -> Code) -> Code {
     let wait = own(|| {
         let id = door.stream(stream, false).ok()?;
-        door.is_pending(id).then(|| door.wait_begins(Some(id)))
+        let is_pending = door.is_pending(id);
+        is_pending.then(|| door.wait_begins(Some(id))).flatten()
     });
-    if let Some(Some(wait)) = wait {
+    if let Some(wait @ Some(_)) = wait {
         // SAFETY: the signature is the driver's; the stream is the caller's.
         let code = unsafe { original!(cuStreamSynchronize, fn(Handle) -> Code)(stream) };
         door.check_fault("cuStreamDestroy", code);
@@ -154,16 +153,15 @@ fn synchronized(
 ) -> Code {
     let wait = own(|| {
         let stream = door.stream(stream, per_thread).ok()?;
-        Some(door.wait_begins(Some(stream)))
-    });
+        door.wait_begins(Some(stream))
+    })
+    .flatten();
     let code = original();
     door.check_fault("cuStreamSynchronize", code);
     if code == 0 {
         waited(door, |door, device| {
             if let Ok(stream) = door.stream(stream, per_thread) {
-                if let Some(Some(wait)) = wait {
-                    door.wait_ended(wait);
-                }
+                door.wait_ended(wait);
                 door.heap(device).device_mut().stream_synchronized(stream.0);
             }
         });

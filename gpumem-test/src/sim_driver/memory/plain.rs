@@ -2,7 +2,7 @@
 
 use std::ffi::c_uint;
 
-use super::managed;
+use super::{managed, pools};
 use crate::abi::{DevicePtr, Handle, Status};
 use crate::device::DeviceMemory;
 use crate::ids::{Address, StreamId};
@@ -41,6 +41,7 @@ fn free(address: DevicePtr) -> Answer {
             .device(ordinal, |device| device.free(Address(address)));
         if freed.is_ok() {
             current.host.state.tables().memory.owners.remove(&address);
+            pools::end(current.host);
             return Ok(());
         }
     }
