@@ -79,10 +79,7 @@ pub(super) fn install(session: Arc<Session>, backend: Backend) -> Result<&'stati
         is_broken: AtomicBool::new(false),
     };
     if DOOR.set(door).is_err() {
-        return Err(Error::misuse(
-            "the driver's functions serve another session of this process already",
-        )
-        .with_help("run each test in a process of its own, as the harness does"));
+        return Err(is_taken());
     }
     // SAFETY: the handler only stores an atomic.
     unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
@@ -90,6 +87,20 @@ pub(super) fn install(session: Arc<Session>, backend: Backend) -> Result<&'stati
     Ok(DOOR
         .get()
         .unwrap_or_else(|| unreachable!("it was just set")))
+}
+
+/// # Errors
+/// If a session of this process has the door already.
+pub(super) fn require_none() -> Result<(), Error> {
+    match DOOR.get() {
+        Some(_) => Err(is_taken()),
+        None => Ok(()),
+    }
+}
+
+fn is_taken() -> Error {
+    Error::misuse("the driver's functions serve another session of this process already")
+        .with_help("run each test in a process of its own, as the harness does")
 }
 
 /// Closes the door: from here on calls go straight to the driver.

@@ -37,6 +37,8 @@ impl sim_driver::Devices for Simulated {
 /// # Errors
 /// The door does not work in this process, there is no driver, or another session has it.
 pub(crate) fn serve(session: &Arc<Session>) -> Result<(), Error> {
+    // Before anything of the session that is served changes.
+    door::require_none()?;
     let is_simulated = session.lock().device().as_sim().is_some();
     let backend = if is_simulated {
         Backend::Simulated

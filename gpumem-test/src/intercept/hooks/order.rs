@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use crate::abi::{Code, Handle};
 use crate::ids::DeviceId;
 use crate::intercept::door::Door;
+use crate::intercept::probe;
 
 use super::{given, hooks, own, pools};
 
@@ -91,7 +92,7 @@ hooks! {
 
 fn context(door: &Door, original: impl Fn() -> Code) -> Code {
     let wait = own(|| door.wait_begins(None)).flatten();
-    let code = original();
+    let code = probe::failure().unwrap_or_else(original);
     door.check_fault("cuCtxSynchronize", code);
     if code == 0 {
         // Another context's end says nothing of the one that the policy's memory is in.
