@@ -4,6 +4,7 @@
 
 mod captures;
 mod contexts;
+mod devices;
 mod driver;
 mod frees;
 mod memory;

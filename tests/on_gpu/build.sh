@@ -11,9 +11,10 @@ mkdir -p "$1"
 kit=$(cd "$1" && pwd)
 most_mib=60
 
-# The package's folder, its target (a `--test`, or `--lib`), and which of its tests.
+# The package's folder, its test target, and `real` where it runs on nothing else.
 programs=(
-    "gpumem-test --lib _on_gpu"
+    "tests device_on_gpu real"
+    "tests hooks"
     "examples/kv-cache memory"
     "examples/training memory"
     "examples/cudarc memory"
@@ -35,14 +36,13 @@ print(found[0])'
 rm -rf "$kit/bin" "$kit/accepted" "$kit/programs"
 mkdir -p "$kit/bin" "$kit/accepted"
 for program in "${programs[@]}"; do
-    read -r folder target filter <<<"$program"
-    [[ $target == --lib ]] && which=(--lib) || which=(--test "$target")
-    echo "building $folder ${which[*]}"
+    read -r folder target only <<<"$program"
+    echo "building $folder/$target"
     cd "$workspace/$folder"
-    built=$(cargo test --release --locked "${which[@]}" --no-run --message-format=json | executable)
-    name=$(basename "$folder")--${target#--}
+    built=$(cargo test --release --locked --test "$target" --no-run --message-format=json | executable)
+    name=$(basename "$folder")--$target
     strip -o "$kit/bin/$name" "$built"
-    printf '%s\t%s\n' "$name" "$filter" >>"$kit/programs"
+    printf '%s\t%s\n' "$name" "$only" >>"$kit/programs"
     [[ ! -d tests/snapshots ]] || cp -r tests/snapshots "$kit/accepted/$name"
 done
 install -m 755 "$here/run.sh" "$kit/run.sh"

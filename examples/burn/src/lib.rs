@@ -63,14 +63,22 @@ impl<B: Backend> Mlp<B> {
     }
 }
 
-/// Trains a network to give the mean of its inputs. `at` is told what has just been done.
+/// Trains a network to give the mean of its inputs. `at` is told what has just been done, when the
+/// card has done it: burn works behind a queue of its own.
+///
+/// # Panics
+/// If the card cannot do its work, for want of memory for example.
 ///
 /// The losses of all steps, read from the card once, behind the last.
 pub fn train(settings: Settings, at: &mut dyn FnMut(&str)) -> Vec<f32> {
     let device = CudaDevice::default();
+    let mut done = |what: &str| {
+        Gpu::sync(&device).expect("the card does its work");
+        at(what);
+    };
     let mut network = Mlp::<Gpu>::new(settings, &device);
     let mut adam = AdamConfig::new().init::<Gpu, Mlp<Gpu>>();
-    at("network");
+    done("network");
     let mut losses = Vec::with_capacity(settings.steps);
     for step in 0..settings.steps {
         let (inputs, means) = batch(settings, step, &device);
@@ -78,7 +86,7 @@ pub fn train(settings: Settings, at: &mut dyn FnMut(&str)) -> Vec<f32> {
         losses.push(loss.clone().detach());
         let gradients = GradientsParams::from_grads(loss.backward(), &network);
         network = adam.step(1e-3, network, gradients);
-        at("step");
+        done("step");
     }
     let losses = Tensor::cat(losses, 0).into_data();
     losses.to_vec().expect("losses are f32")

@@ -66,4 +66,11 @@ fn training_within_a_budget(gpu: &Gpu) {
     training(gpu);
 }
 
+/// burn's own thread panics at an out-of-memory and the program goes on, with what it has; the test
+/// sees the refusal in the ledger.
+#[gpu_mem_test(budget = "48MiB", policy = ["driver", "caching"], max_leak = "48MiB", should_oom)]
+fn training_outgrows_a_small_card(gpu: &Gpu) {
+    training(gpu);
+}
+
 gpumem_test::main!();

@@ -114,6 +114,20 @@ impl AnyDevice {
         tell!(self, device => device.charge_past_budget(bytes));
     }
 
+    /// Free and total bytes as the program sees them. Without a budget, what the driver took for
+    /// itself since the context was made (streams, stacks) is not left out, so that a program which
+    /// sizes its pools by what is free does the same on every device that shows itself alike.
+    pub fn shown_info(&self) -> MemoryInfo {
+        let info = self.memory_info();
+        match self {
+            Self::Sim(device) if device.budget().is_none() => MemoryInfo {
+                free: info.free + device.outside(),
+                ..info
+            },
+            _ => info,
+        }
+    }
+
     /// Total bytes as the program sees them: the budget, else the card that is shown.
     pub fn shown_total(&self) -> u64 {
         self.budget().unwrap_or(self.profile().total)

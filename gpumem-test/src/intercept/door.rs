@@ -36,9 +36,14 @@ pub(crate) struct Door {
     launches: AtomicU64,
     /// Streams on which something was freed in stream order since the last wait for them.
     pending: Pending,
+    /// What is said of a forked child that calls the driver.
+    said_of_forks: TextId,
     /// Whether the context was found to be unusable.
     is_broken: AtomicBool,
 }
+
+/// No stream has this handle.
+const NO_STREAM: u64 = u64::MAX;
 
 const CLOSED: u8 = 0;
 const OPEN: u8 = 1;
@@ -66,7 +71,13 @@ pub(super) fn current() -> Option<&'static Door> {
 /// If it was opened before.
 pub(super) fn install(session: Arc<Session>, backend: Backend) -> Result<&'static Door, Error> {
     let has_own_policy = !matches!(session.lock().policy(), AnyPolicy::Driver(_));
+    let said_of_forks = session.intern(
+        "the test forked, and the child called the driver: CUDA does not work in a forked child, \
+         and its calls are not counted; start a new process instead of forking, as \
+         `std::process::Command` does",
+    );
     let door = Door {
+        said_of_forks,
         session,
         backend,
         has_own_policy,
@@ -134,11 +145,11 @@ fn forked() {
         && STATE.swap(CLOSED, Ordering::AcqRel) == FORKED
         && let Some(door) = DOOR.get()
     {
-        door.violation(
-            "the test forked, and the child called the driver: CUDA does not work in a forked \
-             child, and its calls are not counted; start a new process instead of forking, as \
-             `std::process::Command` does",
-        );
+        // Nothing is locked or interned here: a lock may be another thread's, which the child does
+        // not have, and the parent would give the text's number to another text.
+        let message = door.said_of_forks;
+        let kind = EventKind::DoorViolation { message };
+        door.record(DeviceId(0), Cause::default(), kind);
     }
 }
 

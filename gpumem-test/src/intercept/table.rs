@@ -762,6 +762,16 @@ mod tests {
         }
     }
 
+    #[cfg(gpumem_door)]
+    #[test]
+    fn the_hooked_functions_are_those_that_have_a_hook() {
+        for symbol in SYMBOLS {
+            let hook = crate::intercept::hooks::function(symbol.name());
+            let is_hooked = symbol.way() == Way::Hook;
+            assert_eq!(hook.is_some(), is_hooked, "{}", symbol.name());
+        }
+    }
+
     #[test]
     fn a_hooked_function_is_hooked_in_its_variant_per_thread_too() {
         for symbol in SYMBOLS.iter().filter(|symbol| symbol.way() == Way::Hook) {

@@ -9,7 +9,7 @@ use crate::intercept::passed::Piece;
 use crate::policy::{Origin, Request};
 use crate::session::HeldBlock;
 
-use super::{give, given, graphs, hooks, own, pools};
+use super::{callbacks, give, given, graphs, hooks, own, pools};
 
 /// Rows of a pitched allocation begin at multiples of this many bytes.
 ///
@@ -88,7 +88,7 @@ hooks! {
 fn plain(door: &Door, place: *mut DevicePtr, size: usize, original: impl Fn() -> Code) -> Code {
     let device = match own(|| door.device()) {
         Some(Ok(device)) => device,
-        Some(Err(status)) => return status.0,
+        Some(Err(status)) => return callbacks::refused(door, status, "an allocation"),
         None => return original(),
     };
     let context = own(|| door.foreign_context(device)).flatten();
@@ -140,7 +140,7 @@ fn ordered(
     });
     let (device, stream, way) = match found {
         Some(Ok(found)) => found,
-        Some(Err(status)) => return status.0,
+        Some(Err(status)) => return callbacks::refused(door, status, "an allocation"),
         None => return original(),
     };
     match way {
@@ -191,7 +191,7 @@ fn serve(
     place: *mut DevicePtr,
     context: Option<Handle>,
 ) -> Code {
-    if super::callbacks::refuses_here(door, "an allocation") {
+    if callbacks::refuses_here(door, "an allocation") {
         return Status::NOT_PERMITTED.0;
     }
     let cause = door.cause();
@@ -257,7 +257,12 @@ pub(super) fn taken(
     let device = match own(|| door.device()) {
         Some(Ok(device)) => device,
         // The original has the right code for it.
-        _ => return original(),
+        failed => {
+            if let Some(Err(status)) = failed {
+                callbacks::refused(door, status, "an allocation");
+            }
+            return original();
+        }
     };
     let charged = !memory.is_host();
     if charged && own(|| door.charge(device, size)) == Some(false) {

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 
-use crate::abi::{Code, Handle};
+use crate::abi::{Code, Handle, Status};
 use crate::intercept::door::Door;
 
 use super::{graphs, hooks, own};
@@ -85,6 +85,16 @@ pub(super) fn refuses_here(door: &Door, what: &str) -> bool {
         ));
     }
     is_inside
+}
+
+/// The code of a call that the driver refused when it was asked for the thread's context, as it
+/// does in a callback.
+#[cold]
+pub(super) fn refused(door: &Door, status: Status, what: &str) -> Code {
+    if status == Status::NOT_PERMITTED {
+        let _ = own(|| refuses_here(door, what));
+    }
+    status.0
 }
 
 fn host_function(

@@ -112,7 +112,7 @@ fn ordered(
         Some(Ok((_, true))) => return passed(door, address, original),
         // After the driver's end the memory is gone.
         Some(Err(Status::DEINITIALIZED)) => return Status::SUCCESS.0,
-        Some(Err(status)) => return status.0,
+        Some(Err(status)) => return callbacks::refused(door, status, "a free"),
         None => return original(),
     };
     let Some(Some(block)) = own(|| door.session.held().take(address)) else {

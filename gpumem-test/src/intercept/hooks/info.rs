@@ -3,7 +3,6 @@
 use std::ffi::{c_int, c_void};
 
 use crate::abi::{DevicePtr, Ordinal, Status};
-use crate::device::DeviceMemory;
 use crate::intercept::door::Door;
 
 use super::{give, hooks, own};
@@ -19,7 +18,7 @@ hooks! {
         if code == 0 {
             let _ = own(|| {
                 let Ok(device) = door.device() else { return };
-                let info = door.heap(device).device().memory_info();
+                let info = door.heap(device).device().shown_info();
                 for (place, value) in [(free, info.free), (total, info.total)] {
                     if !place.is_null() {
                         // SAFETY: not null, and the driver wrote there in this call.

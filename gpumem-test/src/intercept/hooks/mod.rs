@@ -159,21 +159,3 @@ unsafe fn given<T: Default>(place: *const T) -> T {
     // SAFETY: promised by the caller.
     unsafe { place.read_unaligned() }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::intercept::table::{SYMBOLS, Way};
-
-    #[test]
-    fn the_hooks_are_those_of_the_table() {
-        for symbol in SYMBOLS {
-            let is_hooked = symbol.way() == Way::Hook;
-            assert_eq!(
-                super::function(symbol.name()).is_some(),
-                is_hooked,
-                "{}",
-                symbol.name()
-            );
-        }
-    }
-}
