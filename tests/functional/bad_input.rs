@@ -4,10 +4,9 @@ use super::program::{program, run, told};
 
 fn report(name: &str) -> String {
     let arguments = [name, "--exact", "--test-threads", "1"];
-    told(&mut program(
-        env!("CARGO_BIN_EXE_fixture-bad-input"),
-        &arguments,
-    ))
+    let mut command = program(env!("CARGO_BIN_EXE_fixture-bad-input"), &arguments);
+    // The places are those of the calls that tests of hooks share, and no matter of this text.
+    told(command.env("GPUMEM_SITES", "off"))
 }
 
 #[track_caller]
@@ -58,7 +57,16 @@ fn a_callback_that_allocates_is_reported() {
 
 #[test]
 fn a_panic_in_a_hook_is_reported_and_aborts_nothing() {
-    insta::assert_snapshot!(report("meets_a_panic_in_a_hook"));
+    let told = report("meets_a_panic_in_a_hook");
+    for said in [
+        "status: 101",
+        "the door cannot vouch for the figures of this test:\n  gpumem-test panicked in its hook of \
+         cuCtxSynchronize (a panic that the test asked for): the figures after it are not sound; \
+         please report it",
+        "peak allocated 4.00 MiB",
+    ] {
+        assert!(told.contains(said), "{told}");
+    }
 }
 
 #[test]
