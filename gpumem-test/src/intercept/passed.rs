@@ -144,17 +144,6 @@ impl Passed {
     pub(super) fn is_captured(&self, address: u64) -> bool {
         self.lock().captured.contains(&address)
     }
-
-    /// All live pieces of a sort: key and piece.
-    pub(super) fn all(&self, memory: DriverMemory) -> Vec<(u64, Piece)> {
-        let tables = self.lock();
-        let mut all: Vec<_> = (tables.pieces.iter())
-            .filter(|((sort, _), _)| *sort == memory)
-            .map(|((_, key), piece)| (*key, *piece))
-            .collect();
-        all.sort_unstable_by_key(|(key, _)| *key);
-        all
-    }
 }
 
 impl Door {

@@ -45,8 +45,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-#[allow(unused_imports)] // for the door and the report
-pub(crate) use self::launch::launches;
+pub(crate) use self::launch::library_launches;
 pub(crate) use self::libraries::{Library, library, library_function};
 #[allow(unused_imports)] // for the hooks
 pub(crate) use self::memory::{MemoryAt, MemoryKind, memory_at};
@@ -181,11 +180,6 @@ fn same_function(name: &str) -> &str {
         "cuStreamDestroy" => "cuStreamDestroy_v2",
         other => other,
     }
-}
-
-/// The device of the calling thread's context, for hooks.
-pub(crate) fn current_device() -> Option<usize> {
-    contexts::current().ok().map(|current| current.ordinal)
 }
 
 /// The device and the stream that a handle names, for hooks: 0 and 1 are the null stream of the
