@@ -45,8 +45,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-#[allow(unused_imports)] // for the door and the report
-pub(crate) use self::launch::launches;
+pub(crate) use self::launch::library_launches;
 pub(crate) use self::libraries::{Library, library, library_function};
 #[allow(unused_imports)] // for the hooks
 pub(crate) use self::memory::{MemoryAt, MemoryKind, memory_at};
