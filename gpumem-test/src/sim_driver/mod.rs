@@ -68,6 +68,12 @@ pub(crate) trait Devices: Send + Sync {
 
     /// Runs `run` on the device of that ordinal, which exists.
     fn with(&self, ordinal: usize, run: &mut dyn FnMut(&mut SimDevice));
+
+    /// Whether pages of managed memory count as memory of the device that touches them. Not where
+    /// somebody counts such memory when it is asked for.
+    fn charges_managed(&self) -> bool {
+        true
+    }
 }
 
 /// What the simulated driver stands on, from [`open`] on.

@@ -72,14 +72,21 @@ fn move_to(host: &Host, address: u64, length: u64, target: Option<usize>) {
         let bytes = page_bytes(total, page);
         let charged = match target {
             Some(ordinal) if location(host, start, page) != Some(ordinal) => {
-                host.device(ordinal, |device| device.charge(bytes)).is_ok()
+                !host.devices.charges_managed()
+                    || host.device(ordinal, |device| device.charge(bytes)).is_ok()
             }
             _ => false,
         };
         let left = set_location(host, start, page, target, charged);
         if let Some(ordinal) = left {
-            host.device(ordinal, |device| device.discharge(bytes));
+            discharge(host, ordinal, bytes);
         }
+    }
+}
+
+fn discharge(host: &Host, ordinal: usize, bytes: u64) {
+    if host.devices.charges_managed() {
+        host.device(ordinal, |device| device.discharge(bytes));
     }
 }
 
@@ -188,7 +195,7 @@ pub(super) fn give_back(host: &Host, memory: &HostMemory) {
         for (page, place) in managed.pages.iter().enumerate() {
             if let Some(ordinal) = place {
                 let bytes = page_bytes(memory.bytes, page);
-                host.device(usize::from(*ordinal), |device| device.discharge(bytes));
+                discharge(host, usize::from(*ordinal), bytes);
             }
         }
     }
