@@ -42,9 +42,6 @@ pub(crate) struct Door {
     is_broken: AtomicBool,
 }
 
-/// No stream has this handle.
-const NO_STREAM: u64 = u64::MAX;
-
 const CLOSED: u8 = 0;
 const OPEN: u8 = 1;
 const FORKED: u8 = 2;
