@@ -45,8 +45,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-#[allow(unused_imports)] // for the door and the report
-pub(crate) use self::launch::launches;
+pub(crate) use self::launch::library_launches;
 pub(crate) use self::libraries::{Library, library, library_function};
 #[allow(unused_imports)] // for the hooks
 pub(crate) use self::memory::{MemoryAt, MemoryKind, memory_at};
@@ -183,9 +182,17 @@ fn same_function(name: &str) -> &str {
     }
 }
 
-/// The device of the calling thread's context, for hooks.
-pub(crate) fn current_device() -> Option<usize> {
+/// The device of the calling thread's context.
+#[cfg(test)]
+fn current_device() -> Option<usize> {
     contexts::current().ok().map(|current| current.ordinal)
+}
+
+/// Waits for the functions of the program that run in the streams of a device, for hooks.
+pub(crate) fn wait_for_device(ordinal: usize) {
+    if let Ok(host) = opened() {
+        streams::wait_for_device(host, ordinal);
+    }
 }
 
 /// The device and the stream that a handle names, for hooks: 0 and 1 are the null stream of the

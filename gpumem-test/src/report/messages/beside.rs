@@ -65,7 +65,7 @@ pub(in crate::report) fn device(device: &DeviceSummary) -> Vec<String> {
     }
     if device.unknown_frees > 0 {
         lines.push(format!(
-            "{} went to the driver, of what was never given out",
+            "{} of an address that nothing starts at",
             counted(device.unknown_frees, "free")
         ));
         lines.push("help: look for a double free, or for memory of another library".to_owned());
@@ -99,6 +99,12 @@ pub(in crate::report) fn not_simulated(summary: &Summary) -> Option<String> {
         count => format!(" and {count} more"),
     };
     Some(format!("not simulated: {}{more}", shown.join(", ")))
+}
+
+/// What the simulated driver took on trust; none if there was nothing.
+pub(in crate::report) fn taken_on_trust(summary: &Summary) -> Option<String> {
+    let notes = &summary.taken_on_trust;
+    (!notes.is_empty()).then(|| format!("taken on trust: {}", notes.join("; ")))
 }
 
 /// What to do where functions are not simulated.

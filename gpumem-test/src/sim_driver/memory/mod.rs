@@ -4,6 +4,7 @@
 //! an allocation belongs to, pools, pages and mappings by handle, host memory that devices reach,
 //! arrays.
 
+mod array_pages;
 mod arrays;
 mod attributes;
 mod formats;
@@ -24,6 +25,7 @@ mod ranges;
 
 use rustc_hash::FxHashMap;
 
+use self::array_pages::ArrayPages;
 use self::arrays::Array;
 pub(super) use self::arrays::layout_of;
 use self::host::HostRanges;
@@ -42,12 +44,15 @@ use crate::ids::PoolId;
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     pools: Table<PoolObject>,
+    /// Pools that are destroyed and of which somebody had memory, with their devices.
+    ending_pools: Vec<(usize, PoolId)>,
     /// The contexts of device allocations that these functions made, by address.
     owners: FxHashMap<u64, Handle>,
     host: HostRanges,
     pages: Table<pages::Pages>,
     mapped: Mapped,
     arrays: Table<Array>,
+    array_pages: ArrayPages,
     mipmaps: Table<Mipmap>,
 }
 
@@ -62,6 +67,7 @@ impl Memory {
 /// pages belong to devices and stay.
 pub(super) fn clear(host: &Host, context: Handle) {
     plain::clear(host, context);
+    pools::end(host);
     host::clear(host, context);
     arrays::clear(host, context);
     mipmaps::clear(host, context);
