@@ -1,6 +1,11 @@
 //! The driver as a C program has it: looked up by name at run time, called with bare addresses.
 
 use std::ffi::{CString, c_int, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::call;
 
 /// A call that the driver refused: its name and code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,4 +90,79 @@ pub(crate) fn memory() -> Outcome<(u64, u64)> {
     let (mut free, mut total) = (0usize, 0usize);
     call!(cuMemGetInfo_v2(&mut free => *mut usize, &mut total => *mut usize))
         .map(|()| (free as u64, total as u64))
+}
+
+/// A pool of the program's own on device 0.
+pub(crate) fn pool() -> Outcome<u64> {
+    let properties = PoolProperties {
+        kind: 1,
+        handles: 0,
+        location: [1, 0],
+        security: std::ptr::null_mut(),
+        max_size: 0,
+        usage: 0,
+        reserved: [0; 54],
+    };
+    let mut pool = 0u64;
+    call!(cuMemPoolCreate(&mut pool => *mut u64, &properties => *const PoolProperties))?;
+    Ok(pool)
+}
+
+/// `CUmemPoolProps`.
+#[repr(C)]
+struct PoolProperties {
+    kind: c_int,
+    handles: c_int,
+    location: [c_int; 2],
+    security: *mut c_void,
+    max_size: usize,
+    usage: u16,
+    reserved: [u8; 54],
+}
+
+pub(crate) fn alloc_from(pool: u64, size: usize, stream: u64) -> Outcome<u64> {
+    let mut address = 0u64;
+    call!(cuMemAllocFromPoolAsync(
+        &mut address => *mut u64, size => usize, pool => u64, stream => u64
+    ))
+    .map(|()| address)
+}
+
+/// Work in a stream that does not end before somebody says so.
+pub(crate) struct Gate(Arc<AtomicBool>);
+
+impl Gate {
+    /// Puts one into a stream.
+    pub(crate) fn close(stream: u64) -> Outcome<Self> {
+        extern "C" fn wait(open: *mut c_void) {
+            // SAFETY: what `close` gave, once.
+            let open = unsafe { Arc::from_raw(open.cast::<AtomicBool>()) };
+            while !open.load(Ordering::Acquire) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        let open = Arc::new(AtomicBool::new(false));
+        let argument = Arc::into_raw(Arc::clone(&open)).cast_mut().cast::<c_void>();
+        call!(cuLaunchHostFunc(
+            stream => u64, wait => extern "C" fn(*mut c_void), argument => *mut c_void
+        ))?;
+        Ok(Self(open))
+    }
+
+    pub(crate) fn open(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Opens it in a while, from another thread.
+    pub(crate) fn opens_later(&self) -> std::thread::JoinHandle<()> {
+        let open = Arc::clone(&self.0);
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(200));
+            open.store(true, Ordering::Release);
+        })
+    }
 }

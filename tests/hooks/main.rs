@@ -2,10 +2,16 @@
 
 #![allow(unsafe_code)] // calls the driver as C does
 
+mod captures;
+mod contexts;
 mod devices;
 mod driver;
+mod frees;
 mod memory;
 mod passed;
+mod physical;
+mod pools;
 mod threads;
+mod waits;
 
 gpumem_test::main!();

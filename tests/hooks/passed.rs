@@ -5,7 +5,9 @@ use std::ffi::{c_int, c_void};
 use gpumem_test::prelude::*;
 
 use crate::call;
-use crate::driver::{Refused, alloc, context, free, free_async, memory, stream, synchronize};
+use crate::driver::{
+    Refused, alloc, alloc_from, context, free, free_async, memory, pool, stream, synchronize,
+};
 
 const MIB: u64 = 1 << 20;
 
@@ -36,45 +38,12 @@ fn pinned_memory_is_no_memory_of_the_device(gpu: &Gpu) -> TestResult {
     Ok(())
 }
 
-/// `CUmemPoolProps` of a pool on device 0.
-#[repr(C)]
-struct PoolProperties {
-    kind: c_int,
-    handles: c_int,
-    location: [c_int; 2],
-    security: *mut c_void,
-    max_size: usize,
-    usage: u16,
-    reserved: [u8; 54],
-}
-
-fn pool_of_program() -> Result<u64, Refused> {
-    let properties = PoolProperties {
-        kind: 1,
-        handles: 0,
-        location: [1, 0],
-        security: std::ptr::null_mut(),
-        max_size: 0,
-        usage: 0,
-        reserved: [0; 54],
-    };
-    let mut pool = 0u64;
-    call!(cuMemPoolCreate(&mut pool => *mut u64, &properties => *const PoolProperties))?;
-    Ok(pool)
-}
-
 #[gpu_mem_test(policy = ["driver", "caching"], budget = "96MiB", should_oom)]
 fn a_pool_of_the_program_is_charged_and_can_run_out() -> TestResult {
     context()?;
     let own = stream()?;
-    let pool = pool_of_program()?;
-    let from_pool = |size: usize| {
-        let mut address = 0u64;
-        call!(cuMemAllocFromPoolAsync(
-            &mut address => *mut u64, size => usize, pool => u64, own => u64
-        ))
-        .map(|()| address)
-    };
+    let pool = pool()?;
+    let from_pool = |size: usize| alloc_from(pool, size, own);
     let block = from_pool(40 << 20)?;
     assert_eq!(memory()?.0, 32 * MIB);
     assert_eq!(

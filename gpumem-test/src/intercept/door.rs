@@ -2,9 +2,7 @@
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-
-use rustc_hash::FxHashSet;
+use std::sync::{Arc, OnceLock};
 
 use crate::abi::{Code, Handle, Ordinal, STREAM_LEGACY, STREAM_PER_THREAD, Status};
 use crate::device::DeviceMemory;
@@ -19,6 +17,7 @@ use crate::sim_driver;
 
 use super::Backend;
 use super::passed::Passed;
+use super::pending::{Pending, Wait};
 
 /// The door of a session.
 pub(crate) struct Door {
@@ -36,15 +35,12 @@ pub(crate) struct Door {
     /// Kernels launched so far.
     launches: AtomicU64,
     /// Streams on which something was freed in stream order since the last wait for them.
-    pending: Mutex<FxHashSet<StreamId>>,
-    /// One of them. PERF: most programs free on one stream again and again.
-    pending_latest: AtomicU64,
+    pending: Pending,
+    /// What is said of a forked child that calls the driver.
+    said_of_forks: TextId,
     /// Whether the context was found to be unusable.
     is_broken: AtomicBool,
 }
-
-/// No stream has this handle.
-const NO_STREAM: u64 = u64::MAX;
 
 const CLOSED: u8 = 0;
 const OPEN: u8 = 1;
@@ -72,7 +68,13 @@ pub(super) fn current() -> Option<&'static Door> {
 /// If it was opened before.
 pub(super) fn install(session: Arc<Session>, backend: Backend) -> Result<&'static Door, Error> {
     let has_own_policy = !matches!(session.lock().policy(), AnyPolicy::Driver(_));
+    let said_of_forks = session.intern(
+        "the test forked, and the child called the driver: CUDA does not work in a forked child, \
+         and its calls are not counted; start a new process instead of forking, as \
+         `std::process::Command` does",
+    );
     let door = Door {
+        said_of_forks,
         session,
         backend,
         has_own_policy,
@@ -81,15 +83,11 @@ pub(super) fn install(session: Arc<Session>, backend: Backend) -> Result<&'stati
         captures: AtomicUsize::new(0),
         has_other_contexts: AtomicBool::new(false),
         launches: AtomicU64::new(0),
-        pending: Mutex::default(),
-        pending_latest: AtomicU64::new(NO_STREAM),
+        pending: Pending::default(),
         is_broken: AtomicBool::new(false),
     };
     if DOOR.set(door).is_err() {
-        return Err(Error::misuse(
-            "the driver's functions serve another session of this process already",
-        )
-        .with_help("run each test in a process of its own, as the harness does"));
+        return Err(is_taken());
     }
     // SAFETY: the handler only stores an atomic.
     unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
@@ -99,9 +97,32 @@ pub(super) fn install(session: Arc<Session>, backend: Backend) -> Result<&'stati
         .unwrap_or_else(|| unreachable!("it was just set")))
 }
 
+/// # Errors
+/// If a session of this process has the door already.
+pub(super) fn require_none() -> Result<(), Error> {
+    match DOOR.get() {
+        Some(_) => Err(is_taken()),
+        None => Ok(()),
+    }
+}
+
+fn is_taken() -> Error {
+    Error::misuse("the driver's functions serve another session of this process already")
+        .with_help("run each test in a process of its own, as the harness does")
+}
+
 /// Closes the door: from here on calls go straight to the driver.
 pub(super) fn close() {
     let _ = STATE.compare_exchange(OPEN, CLOSED, Ordering::AcqRel, Ordering::Acquire);
+}
+
+/// The door after the end of its session, if a policy of ours held the memory.
+#[inline]
+pub(super) fn ended() -> Option<&'static Door> {
+    if STATE.load(Ordering::Acquire) != CLOSED {
+        return None;
+    }
+    DOOR.get().filter(|door| door.has_own_policy)
 }
 
 /// The door that was opened, open or not.
@@ -116,14 +137,16 @@ extern "C" fn in_forked_child() {
 /// A forked child called the driver: said once, in the ledger that both processes map.
 #[cold]
 fn forked() {
-    if STATE.swap(CLOSED, Ordering::AcqRel) == FORKED
+    // The guard first: a call of our own says nothing of the test.
+    if let Some(_guard) = Guard::enter()
+        && STATE.swap(CLOSED, Ordering::AcqRel) == FORKED
         && let Some(door) = DOOR.get()
-        && let Some(_guard) = Guard::enter()
     {
-        door.violation(
-            "the test forked, and the child called the driver: CUDA does not work in a forked \
-             child, and its calls are not counted; start a new process instead of forking",
-        );
+        // Nothing is locked or interned here: a lock may be another thread's, which the child does
+        // not have, and the parent would give the text's number to another text.
+        let message = door.said_of_forks;
+        let kind = EventKind::DoorViolation { message };
+        door.record(DeviceId(0), Cause::default(), kind);
     }
 }
 
@@ -174,8 +197,13 @@ impl Door {
     /// Whether the calling thread's context is not the primary one of `device`: memory of the one
     /// cannot be used in the other.
     pub(super) fn is_foreign_context(&self, device: DeviceId) -> bool {
+        self.foreign_context(device).is_some()
+    }
+
+    /// The calling thread's context if it is not the primary one of `device`.
+    pub(super) fn foreign_context(&self, device: DeviceId) -> Option<Handle> {
         if !self.has_other_contexts.load(Ordering::Acquire) {
-            return false;
+            return None;
         }
         let (mut current, mut primary): (Handle, Handle) = (0, 0);
         // SAFETY: the signatures are the driver's; the pointers are valid. What is retained is
@@ -188,7 +216,21 @@ impl Door {
                 let _ = original!(cuDevicePrimaryCtxRelease_v2, fn(Ordinal) -> Code)(ordinal);
             }
         }
-        current != primary
+        (current != primary).then_some(current)
+    }
+
+    /// Keeps that memory goes with a context beside the primary one.
+    pub(super) fn joins_context(&self, address: u64, context: Option<Handle>) {
+        if let Some(context) = context {
+            self.passed.add_to_context(address, context);
+        }
+    }
+
+    /// The memory is freed, so that it does not go with a context any more.
+    pub(super) fn leaves_context(&self, address: u64) {
+        if self.has_other_contexts.load(Ordering::Acquire) {
+            self.passed.take_from_context(address);
+        }
     }
 
     /// A device's heap.
@@ -211,37 +253,63 @@ impl Door {
         self.session.record_on(device, cause, kind);
     }
 
-    /// Keeps that something was freed on `stream` in its order.
+    /// Keeps that something was freed on `stream` in its order, while the heap is locked.
     pub(super) fn freed_on(&self, stream: StreamId) {
-        if self.has_own_policy && self.pending_latest.load(Ordering::Acquire) != stream.0 {
-            let mut pending = self.pending();
-            pending.insert(stream);
-            self.pending_latest.store(stream.0, Ordering::Release);
-        }
-    }
-
-    /// Whether something was freed on `stream` since the last wait for it; it counts as waited for
-    /// from here on.
-    pub(super) fn take_pending(&self, stream: StreamId) -> bool {
-        if !self.has_own_policy {
-            return false;
-        }
-        let mut pending = self.pending();
-        self.pending_latest.store(NO_STREAM, Ordering::Release);
-        pending.remove(&stream)
-    }
-
-    /// The whole context was waited for.
-    pub(super) fn nothing_pending(&self) {
         if self.has_own_policy {
-            let mut pending = self.pending();
-            self.pending_latest.store(NO_STREAM, Ordering::Release);
-            pending.clear();
+            self.pending.freed_on(stream);
         }
     }
 
-    fn pending(&self) -> MutexGuard<'_, FxHashSet<StreamId>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether a policy keeps what was freed on `stream` since the last wait for it.
+    pub(super) fn is_pending(&self, stream: StreamId) -> bool {
+        self.has_own_policy && self.pending.has(stream)
+    }
+
+    /// Before a wait for one stream, or for all of them.
+    pub(super) fn wait_begins(&self, stream: Option<StreamId>) -> Option<Wait> {
+        self.has_own_policy
+            .then(|| self.pending.wait_begins(stream))
+    }
+
+    /// After it, if it succeeded.
+    pub(super) fn wait_ended(&self, wait: Option<Wait>) {
+        if let Some(wait) = wait {
+            self.pending.wait_ended(wait);
+        }
+    }
+
+    /// Waits for the primary context of a device, in which the policy's memory is, whatever
+    /// context the calling thread has.
+    pub(super) fn synchronize_primary(&self, device: DeviceId) -> Code {
+        let wait = self.wait_begins(None);
+        let is_here = self.device() == Ok(device) && !self.is_foreign_context(device);
+        // SAFETY: the signatures are the driver's, the pointers valid; what is pushed is popped,
+        // and the session holds the primary context.
+        let code = unsafe {
+            let synchronize = || original!(cuCtxSynchronize, fn() -> Code)();
+            if is_here {
+                synchronize()
+            } else {
+                let (mut primary, mut popped): (Handle, Handle) = (0, 0);
+                let ordinal = Ordinal::from(device.0);
+                let retain = original!(cuDevicePrimaryCtxRetain, fn(*mut Handle, Ordinal) -> Code);
+                let mut code = retain(&mut primary, ordinal);
+                if code == 0 {
+                    code = original!(cuCtxPushCurrent_v2, fn(Handle) -> Code)(primary);
+                    if code == 0 {
+                        code = synchronize();
+                        let pop = original!(cuCtxPopCurrent_v2, fn(*mut Handle) -> Code);
+                        let _ = pop(&mut popped);
+                    }
+                    let _ = original!(cuDevicePrimaryCtxRelease_v2, fn(Ordinal) -> Code)(ordinal);
+                }
+                code
+            }
+        };
+        if code == Status::SUCCESS.0 {
+            self.wait_ended(wait);
+        }
+        code
     }
 
     /// After the driver waited for work: under `driver` its pools may have given memory back.
@@ -284,6 +352,7 @@ impl Door {
 
     #[cold]
     fn fault(&self, call: &str, code: Code) {
+        let _guard = Guard::enter();
         if !self.is_broken.swap(true, Ordering::AcqRel) {
             self.violation(&format!(
                 "{call} returned {code}: a kernel of the test failed and left the context \
@@ -306,8 +375,9 @@ impl Door {
             heap.device().memory_info().free,
             heap.device().free_without_budget(),
         );
+        let has_budget = heap.device().budget().is_some();
         drop(heap);
-        let class = if without_budget >= size {
+        let class = if has_budget && without_budget >= size {
             OomClass::Budget
         } else {
             OomClass::Exhausted
@@ -334,5 +404,5 @@ impl Door {
 ///
 /// Source: CUDA driver API 13.0, `CUresult`, "the process must be terminated and relaunched".
 fn is_fault(code: Code) -> bool {
-    matches!(code, 214 | 700 | 702 | 709 | 710 | 714..=719)
+    matches!(code, 214 | 700 | 702 | 710 | 714..=719 | 721)
 }

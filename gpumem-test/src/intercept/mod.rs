@@ -50,6 +50,8 @@ mod lookups;
 #[cfg(gpumem_door)]
 mod passed;
 #[cfg(gpumem_door)]
+mod pending;
+#[cfg(gpumem_door)]
 mod procs;
 #[cfg(gpumem_door)]
 mod real;
@@ -91,7 +93,7 @@ pub(crate) enum Availability {
     /// It does.
     Ready,
     /// There is none on this platform: tests that need it are to be skipped, with the reason.
-    #[cfg_attr(gpumem_door, allow(dead_code))] // what `disabled` says
+    #[cfg_attr(gpumem_door, allow(dead_code))] // the twin's
     Unsupported {
         /// What the platform lacks.
         reason: &'static str,

@@ -18,12 +18,31 @@ pub(super) struct Piece {
     pub(super) size: u64,
 }
 
-/// Physical memory of the virtual memory calls: it lives as long as its handle or a mapping does.
+/// Physical memory of the virtual memory calls: it lives as long as a handle or a mapping does.
 #[derive(Clone, Copy, Debug)]
 struct Physical {
     piece: Piece,
-    handles: u32,
-    mappings: u32,
+    /// The handle by which it is listed. The driver may give it to another one while a mapping
+    /// keeps this one.
+    listed: u64,
+    /// Handles and mappings.
+    uses: u32,
+}
+
+/// A use of physical memory that is given back, should the driver refuse it.
+pub(super) struct Use {
+    id: u64,
+    physical: Physical,
+    /// Address and length of a mapping; none for a handle.
+    mapping: Option<(u64, u64)>,
+}
+
+/// A pool that the program made.
+#[derive(Clone, Copy, Debug)]
+struct Pool {
+    device: DeviceId,
+    /// Whether it only lives on for the blocks that the program still holds.
+    is_destroyed: bool,
 }
 
 #[derive(Default)]
@@ -31,10 +50,16 @@ struct Tables {
     /// By sort, and address or handle.
     pieces: FxHashMap<(DriverMemory, u64), Piece>,
     physical: FxHashMap<u64, Physical>,
+    /// Physical memory by handle, and how many uses of that handle there are.
+    handles: FxHashMap<u64, (u64, u32)>,
     /// What is mapped: by address, the length and the physical memory.
     mappings: FxHashMap<u64, (u64, u64)>,
+    /// Physical memory made so far.
+    made: u64,
+    /// Memory by address that belongs to a context other than a primary one.
+    of_contexts: FxHashMap<u64, u64>,
     /// Pools that the program made, and their blocks by address.
-    pools: FxHashMap<u64, DeviceId>,
+    pools: FxHashMap<u64, Pool>,
     pool_blocks: FxHashMap<u64, u64>,
     /// The current pool of a device, where it is not the default one.
     current_pools: FxHashMap<DeviceId, u64>,
@@ -74,25 +99,67 @@ impl Passed {
 
     /// Keeps a pool that the program made.
     pub(super) fn add_pool(&self, pool: u64, device: DeviceId) {
-        self.lock().pools.insert(pool, device);
+        let pool_made = Pool {
+            device,
+            is_destroyed: false,
+        };
+        self.lock().pools.insert(pool, pool_made);
     }
 
-    /// Forgets a pool and all its blocks; the device it was on.
-    pub(super) fn remove_pool(&self, pool: u64) -> Option<DeviceId> {
+    /// The program destroyed a pool, whose memory stays as long as it holds blocks of it.
+    pub(super) fn destroy_pool(&self, pool: u64) {
         let mut tables = self.lock();
-        tables.pool_blocks.retain(|_, of| *of != pool);
         tables.current_pools.retain(|_, current| *current != pool);
-        tables.pools.remove(&pool)
+        if let Some(pool) = tables.pools.get_mut(&pool) {
+            pool.is_destroyed = true;
+        }
     }
 
-    /// The device of a pool that the program made.
+    /// Forgets a pool if it is destroyed and the program holds no block of it; its device.
+    pub(super) fn forget_pool(&self, pool: u64) -> Option<DeviceId> {
+        let mut tables = self.lock();
+        let is_gone = tables.pools.get(&pool)?.is_destroyed
+            && !tables.pool_blocks.values().any(|of| *of == pool);
+        let gone = is_gone.then(|| tables.pools.remove(&pool)).flatten();
+        gone.map(|pool| pool.device)
+    }
+
+    /// Keeps that memory belongs to a context other than a primary one.
+    pub(super) fn add_to_context(&self, address: u64, context: u64) {
+        self.lock().of_contexts.insert(address, context);
+    }
+
+    /// Forgets it: the memory is freed.
+    pub(super) fn take_from_context(&self, address: u64) {
+        self.lock().of_contexts.remove(&address);
+    }
+
+    /// Takes all memory of a context, which is going; by address.
+    pub(super) fn take_context(&self, context: u64) -> Vec<u64> {
+        let mut taken = Vec::new();
+        self.lock().of_contexts.retain(|address, of| {
+            let is_of_it = *of == context;
+            if is_of_it {
+                taken.push(*address);
+            }
+            !is_of_it
+        });
+        taken.sort_unstable();
+        taken
+    }
+
+    /// The device of a pool that the program made and did not destroy.
     pub(super) fn pool_device(&self, pool: u64) -> Option<DeviceId> {
-        self.lock().pools.get(&pool).copied()
+        let tables = self.lock();
+        let pool = tables.pools.get(&pool).filter(|pool| !pool.is_destroyed);
+        pool.map(|pool| pool.device)
     }
 
-    /// All pools that the program made.
+    /// All pools that the program made and did not destroy.
     pub(super) fn pools(&self) -> Vec<u64> {
-        let mut pools: Vec<_> = self.lock().pools.keys().copied().collect();
+        let tables = self.lock();
+        let alive = (tables.pools.iter()).filter(|(_, pool)| !pool.is_destroyed);
+        let mut pools: Vec<_> = alive.map(|(handle, _)| *handle).collect();
         pools.sort_unstable();
         pools
     }
@@ -143,6 +210,17 @@ impl Passed {
     /// Whether an address belongs to a graph. It does as long as the graph lives.
     pub(super) fn is_captured(&self, address: u64) -> bool {
         self.lock().captured.contains(&address)
+    }
+
+    /// The keys of all live pieces of a sort on a device.
+    pub(super) fn keys(&self, memory: DriverMemory, device: DeviceId) -> Vec<u64> {
+        let tables = self.lock();
+        let mut keys: Vec<_> = (tables.pieces.iter())
+            .filter(|((sort, _), piece)| *sort == memory && piece.device == device)
+            .map(|((_, key), _)| *key)
+            .collect();
+        keys.sort_unstable();
+        keys
     }
 }
 
@@ -229,68 +307,118 @@ impl Door {
 
     /// Keeps physical memory that `cuMemCreate` made.
     pub(super) fn created(&self, handle: u64, piece: Piece) {
+        let mut tables = self.passed.lock();
+        tables.made += 1;
+        let id = tables.made;
         let physical = Physical {
             piece,
-            handles: 1,
-            mappings: 0,
+            listed: handle,
+            uses: 1,
         };
-        self.passed.lock().physical.insert(handle, physical);
+        tables.physical.insert(id, physical);
+        tables.handles.insert(handle, (id, 1));
+        drop(tables);
         self.record_taken(DriverMemory::VirtualMemory, handle, piece);
     }
 
-    /// One more handle to the same physical memory.
-    pub(super) fn retained(&self, handle: u64) {
-        if let Some(physical) = self.passed.lock().physical.get_mut(&handle) {
-            physical.handles += 1;
+    /// One more handle to what is mapped at `address`.
+    pub(super) fn retained(&self, handle: u64, address: u64) {
+        let tables = &mut *self.passed.lock();
+        let mut all = tables.mappings.iter();
+        let mapping = all
+            .find(|(start, (size, _))| (**start..start.saturating_add(*size)).contains(&address));
+        if let Some((_, (_, id))) = mapping
+            && let Some(physical) = tables.physical.get_mut(id)
+        {
+            physical.uses += 1;
+            tables.handles.entry(handle).or_insert((*id, 0)).1 += 1;
         }
     }
 
-    /// One handle less.
-    pub(super) fn released(&self, handle: u64) {
-        self.drop_use(handle, |physical| {
-            physical.handles = physical.handles.saturating_sub(1);
-        });
+    /// Takes one handle before the driver gets it back.
+    pub(super) fn released(&self, handle: u64) -> Option<Use> {
+        let mut tables = self.passed.lock();
+        let (id, count) = tables.handles.get_mut(&handle)?;
+        let id = *id;
+        *count -= 1;
+        if *count == 0 {
+            tables.handles.remove(&handle);
+        }
+        drop(tables);
+        self.drop_use(id, None)
     }
 
     /// Physical memory was mapped.
     pub(super) fn mapped(&self, address: u64, size: u64, handle: u64) {
-        let mut tables = self.passed.lock();
-        if let Some(physical) = tables.physical.get_mut(&handle) {
-            physical.mappings += 1;
-            tables.mappings.insert(address, (size, handle));
+        let tables = &mut *self.passed.lock();
+        if let Some((id, _)) = tables.handles.get(&handle)
+            && let Some(physical) = tables.physical.get_mut(id)
+        {
+            physical.uses += 1;
+            tables.mappings.insert(address, (size, *id));
         }
     }
 
-    /// Everything that was mapped in a range is not any more.
-    pub(super) fn unmapped(&self, address: u64, size: u64) {
+    /// Takes everything that is mapped in a range, before the driver unmaps it.
+    pub(super) fn unmapped(&self, address: u64, size: u64) -> Vec<Use> {
         let range = address..address.saturating_add(size);
         let mut gone = Vec::new();
-        self.passed.lock().mappings.retain(|start, (_, handle)| {
+        self.passed.lock().mappings.retain(|start, (size, id)| {
             let inside = range.contains(start);
             if inside {
-                gone.push(*handle);
+                gone.push((*id, (*start, *size)));
             }
             !inside
         });
-        for handle in gone {
-            self.drop_use(handle, |physical| physical.mappings -= 1);
-        }
+        gone.into_iter()
+            .filter_map(|(id, mapping)| self.drop_use(id, Some(mapping)))
+            .collect()
     }
 
-    fn drop_use(&self, handle: u64, change: impl FnOnce(&mut Physical)) {
+    /// Puts a use back that the driver did not take; `handle`: the one of `released`.
+    pub(super) fn still_used(&self, again: &Use, handle: u64) {
         let mut tables = self.passed.lock();
-        let Some(physical) = tables.physical.get_mut(&handle) else {
-            return;
-        };
-        change(physical);
-        if physical.handles > 0 || physical.mappings > 0 {
+        match again.mapping {
+            Some((address, size)) => {
+                tables.mappings.insert(address, (size, again.id));
+            }
+            None => tables.handles.entry(handle).or_insert((again.id, 0)).1 += 1,
+        }
+        if let Some(physical) = tables.physical.get_mut(&again.id) {
+            physical.uses += 1;
             return;
         }
-        let piece = physical.piece;
-        tables.physical.remove(&handle);
+        let physical = Physical {
+            uses: 1,
+            ..again.physical
+        };
+        tables.physical.insert(again.id, physical);
         drop(tables);
-        self.record_returned(DriverMemory::VirtualMemory, handle, piece);
-        self.discharge(piece.device, piece.size);
+        let piece = physical.piece;
+        if !self.charge(piece.device, piece.size) {
+            let mut heap = self.heap(piece.device);
+            heap.device_mut().charge_past_budget(piece.size);
+        }
+        self.record_taken(DriverMemory::VirtualMemory, physical.listed, piece);
+    }
+
+    fn drop_use(&self, id: u64, mapping: Option<(u64, u64)>) -> Option<Use> {
+        let mut tables = self.passed.lock();
+        let physical = tables.physical.get_mut(&id)?;
+        physical.uses -= 1;
+        let physical = *physical;
+        if physical.uses == 0 {
+            tables.physical.remove(&id);
+            drop(tables);
+            let piece = physical.piece;
+            self.record_returned(DriverMemory::VirtualMemory, physical.listed, piece);
+            self.discharge(piece.device, piece.size);
+        }
+        Some(Use {
+            id,
+            physical,
+            mapping,
+        })
     }
 
     fn record_taken(&self, memory: DriverMemory, key: u64, piece: Piece) {

@@ -1,6 +1,7 @@
 //! The door alone, with neither policy nor ledger: what the crate's own benches and tests open.
 
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::device::sim::{DeviceProfile, SimDevice};
@@ -60,6 +61,28 @@ pub fn serve(device: &str, policy: &str, keeps_call_sites: bool) -> Result<impl 
     })?;
     super::serve(&session)?;
     Ok(session)
+}
+
+/// Makes the next `cuCtxSynchronize` of the program return `code` instead of asking the driver, as
+/// after a fault of a kernel; `None`: makes our hook panic. For tests of what is said then.
+pub fn fail_next_wait(code: Option<i32>) {
+    FAILURE.store(code.unwrap_or(PANIC), Ordering::Release);
+}
+
+static FAILURE: AtomicI32 = AtomicI32::new(0);
+const PANIC: i32 = i32::MIN;
+
+/// What the next wait is to return.
+///
+/// # Panics
+/// If it is to.
+#[cfg(gpumem_door)]
+pub(super) fn failure() -> Option<i32> {
+    match FAILURE.swap(0, Ordering::AcqRel) {
+        0 => None,
+        PANIC => panic!("a panic that the test asked for"),
+        code => Some(code),
+    }
 }
 
 /// Whether libraries of this process reach the door.

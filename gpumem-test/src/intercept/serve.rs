@@ -12,6 +12,7 @@ use crate::session::Session;
 use crate::sim_driver;
 
 use super::door::{self, Door};
+use super::hooks::pools;
 use super::{Backend, entry, hooks};
 
 /// Lends the session's simulated devices to the simulated driver.
@@ -36,6 +37,8 @@ impl sim_driver::Devices for Simulated {
 /// # Errors
 /// The door does not work in this process, there is no driver, or another session has it.
 pub(crate) fn serve(session: &Arc<Session>) -> Result<(), Error> {
+    // Before anything of the session that is served changes.
+    door::require_none()?;
     let is_simulated = session.lock().device().as_sim().is_some();
     let backend = if is_simulated {
         Backend::Simulated
@@ -84,10 +87,14 @@ fn hold_contexts(session: &Session) -> Result<(), Error> {
 }
 
 /// Takes the figures that no call brings.
-fn at_point(_: &Arc<Session>) {
+fn at_point(session: &Arc<Session>) {
     let (Some(door), Some(_guard)) = (door::opened(), Guard::enter()) else {
         return;
     };
+    // A kernel may have failed that the program never waited for.
+    let code = session.take_failed_wait();
+    door.check_fault("the wait at the end of the test", code as Code);
+    pools::measure_all(door);
     door.record_launches();
     door.record_not_simulated();
     door.record_taken_on_trust();

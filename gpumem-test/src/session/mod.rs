@@ -11,7 +11,7 @@ mod witness;
 
 use std::collections::HashMap;
 use std::panic::Location;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -76,6 +76,8 @@ pub(crate) struct Session {
     held: Held,
     threads: threads::Roll,
     closed: AtomicBool,
+    /// What the last wait at the end of a run returned; 0 for success.
+    failed_wait: AtomicU32,
     policy: PolicySpec,
     about: String,
     /// What a front door adds to the ledger at checkpoints and at the end of a run.
@@ -123,6 +125,7 @@ impl Session {
             held: Held::default(),
             threads: threads::Roll::default(),
             closed: AtomicBool::new(false),
+            failed_wait: AtomicU32::new(0),
             policy,
             about,
             at_points: OnceLock::new(),
@@ -159,14 +162,19 @@ impl Session {
     pub(crate) fn run_end(self: &Arc<Self>, run: u32) {
         let cause = self.cause_unknown();
         for device in self.devices() {
-            // A fault of a kernel was reported by the call that met it first.
-            self.lock_device(device).synchronize(cause, |device| {
-                let _ = device.synchronize();
-            });
+            let waited = (self.lock_device(device)).synchronize(cause, AnyDevice::synchronize);
+            if let Err(refusal) = waited {
+                self.failed_wait.store(refusal.code(), Ordering::Release);
+            }
         }
         self.threads.settle();
         self.point();
         self.record(cause, EventKind::RunEnd { run });
+    }
+
+    /// The code of the wait at the end of a run, if it failed and nobody asked before.
+    pub(crate) fn take_failed_wait(&self) -> u32 {
+        self.failed_wait.swap(0, Ordering::AcqRel)
     }
 
     /// Has `what` called at checkpoints and at the end of a run, before these are recorded.

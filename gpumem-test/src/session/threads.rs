@@ -36,11 +36,15 @@ impl Roll {
 struct Mark {
     session: Weak<Session>,
     index: ThreadIndex,
+    /// A forked child has a copy of its parent's marks, and ends no thread of it.
+    process: u32,
 }
 
 impl Drop for Mark {
     fn drop(&mut self) {
-        if let Some(session) = self.session.upgrade() {
+        if let Some(session) = self.session.upgrade()
+            && self.process == std::process::id()
+        {
             let cause = Cause {
                 site: TextId::UNKNOWN,
                 thread: self.index,
@@ -88,5 +92,6 @@ fn begin(session: &Arc<Session>) -> Mark {
     Mark {
         session: Arc::downgrade(session),
         index,
+        process: std::process::id(),
     }
 }

@@ -182,6 +182,19 @@ fn same_function(name: &str) -> &str {
     }
 }
 
+/// The device of the calling thread's context.
+#[cfg(test)]
+fn current_device() -> Option<usize> {
+    contexts::current().ok().map(|current| current.ordinal)
+}
+
+/// Waits for the functions of the program that run in the streams of a device, for hooks.
+pub(crate) fn wait_for_device(ordinal: usize) {
+    if let Ok(host) = opened() {
+        streams::wait_for_device(host, ordinal);
+    }
+}
+
 /// The device and the stream that a handle names, for hooks: 0 and 1 are the null stream of the
 /// current context, 2 is the calling thread's own. Takes the devices' lock where 2 is new.
 pub(crate) fn stream_id(handle: Handle) -> Option<(usize, StreamId)> {

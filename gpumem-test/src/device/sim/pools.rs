@@ -120,6 +120,11 @@ impl SimDevice {
         Ok(())
     }
 
+    /// Whether somebody has memory of a pool.
+    pub(crate) fn pool_has_live(&self, pool: PoolId) -> bool {
+        self.pool(pool).is_ok_and(|pool| pool.live() > 0)
+    }
+
     /// Bytes that were freed in a pool and still belong to a stream.
     ///
     /// # Errors

@@ -1,7 +1,6 @@
 //! Requests for device memory: served from the policy.
 
 use crate::abi::{Code, DevicePtr, Handle, Status};
-use crate::device::DeviceMemory;
 use crate::event::DriverMemory;
 use crate::ids::{DeviceId, StreamId};
 use crate::intercept::door::Door;
@@ -9,7 +8,7 @@ use crate::intercept::passed::Piece;
 use crate::policy::{Origin, Request};
 use crate::session::HeldBlock;
 
-use super::{give, given, graphs, hooks, own, pools};
+use super::{callbacks, give, given, graphs, hooks, own, pools};
 
 /// Rows of a pitched allocation begin at multiples of this many bytes.
 ///
@@ -76,6 +75,9 @@ hooks! {
     /// asked, which it never exceeds.
     fn cuMemAllocManaged(place: *mut DevicePtr, size: usize, flags: u32) |door, original| {
         let _ = flags;
+        if place.is_null() {
+            return original();
+        }
         // SAFETY: it is called after the call succeeded.
         taken(door, DriverMemory::Managed, size as u64, original, || unsafe { given(place) })
     }
@@ -85,34 +87,21 @@ hooks! {
 fn plain(door: &Door, place: *mut DevicePtr, size: usize, original: impl Fn() -> Code) -> Code {
     let device = match own(|| door.device()) {
         Some(Ok(device)) => device,
-        Some(Err(status)) => return status.0,
+        Some(Err(status)) => return callbacks::refused(door, status, "an allocation"),
         None => return original(),
     };
-    if own(|| door.is_foreign_context(device)) == Some(true) {
-        // SAFETY: it is called after the call succeeded.
-        return taken(
-            door,
-            DriverMemory::OtherContext,
-            size as u64,
-            original,
-            || unsafe { given(place) },
-        );
+    let context = own(|| door.foreign_context(device)).flatten();
+    if context.is_some() && door.has_own_policy {
+        return of_context(door, context, size as u64, place, original);
     }
     let request = Request {
         size: size as u64,
         stream: StreamId::DEFAULT,
         origin: Origin::Plain,
     };
-    own(|| {
-        let code = serve(door, device, request, place);
-        if code == 0 && door.take_pending(StreamId::DEFAULT) {
-            // The block may have been freed in the order of the null stream, which has not come
-            // so far; the program may use it on any stream at once.
-            let mut heap = door.heap(device);
-            let fence = heap.device_mut().record(StreamId::DEFAULT);
-            heap.device_mut().wait(fence);
-        }
-        code
+    own(|| match graphs::forbidden(door) {
+        Some(code) => code,
+        None => serve(door, device, request, place, context),
     })
     .unwrap_or_else(original)
 }
@@ -138,49 +127,70 @@ fn ordered(
             Way::Graph
         } else if let Some(pool) = pools::of_program(door, device, pool) {
             Way::Pool(pool)
-        } else if door.is_foreign_context(device) {
-            Way::OtherContext
         } else {
-            Way::Policy
+            let context = door.foreign_context(device);
+            if context.is_some() && door.has_own_policy {
+                Way::OtherContext(context)
+            } else {
+                Way::Policy(context)
+            }
         };
         Ok::<_, Status>((device, stream, way))
     });
     let (device, stream, way) = match found {
         Some(Ok(found)) => found,
-        Some(Err(status)) => return status.0,
+        Some(Err(status)) => return callbacks::refused(door, status, "an allocation"),
         None => return original(),
     };
     match way {
-        Way::Policy => {
-            own(|| serve(door, device, Request::new(size, stream), place)).unwrap_or_else(original)
+        Way::Policy(context) => {
+            own(|| serve(door, device, Request::new(size, stream), place, context))
+                .unwrap_or_else(original)
         }
         Way::Graph => graphs::captured(door, device, place, size, original),
         Way::Pool(pool) => pools::allocate(door, (device, stream), pool, size, place, original),
-        // SAFETY: it is called after the call succeeded.
-        Way::OtherContext => taken(
-            door,
-            DriverMemory::OtherContext,
-            size,
-            original,
-            || unsafe { given(place) },
-        ),
+        Way::OtherContext(context) => of_context(door, context, size, place, original),
     }
+}
+
+/// Passes a request for memory of a context beside the primary one: a policy's blocks are in that.
+fn of_context(
+    door: &Door,
+    context: Option<Handle>,
+    size: u64,
+    place: *mut DevicePtr,
+    original: impl Fn() -> Code,
+) -> Code {
+    let memory = DriverMemory::OtherContext;
+    taken(door, memory, size, original, || {
+        // SAFETY: it is called after the call succeeded.
+        let address: DevicePtr = unsafe { given(place) };
+        door.joins_context(address, context);
+        address
+    })
 }
 
 /// Who serves a stream-ordered request.
 enum Way {
-    Policy,
+    /// The policy; with the context beside the primary one that the memory goes with.
+    Policy(Option<Handle>),
     /// The stream is captured: the memory belongs to the graph.
     Graph,
     /// A pool that the program made.
     Pool(Handle),
     /// The program's context is not the primary one, whose memory it could not use.
-    OtherContext,
+    OtherContext(Option<Handle>),
 }
 
 /// Serves a request from the heap. Runs under the guard.
-fn serve(door: &Door, device: DeviceId, request: Request, place: *mut DevicePtr) -> Code {
-    if super::callbacks::refuses_here(door, "an allocation") {
+fn serve(
+    door: &Door,
+    device: DeviceId,
+    request: Request,
+    place: *mut DevicePtr,
+    context: Option<Handle>,
+) -> Code {
+    if callbacks::refuses_here(door, "an allocation") {
         return Status::NOT_PERMITTED.0;
     }
     let cause = door.cause();
@@ -194,7 +204,19 @@ fn serve(door: &Door, device: DeviceId, request: Request, place: *mut DevicePtr)
         }
     };
     let address = heap.device().to_program(block.address);
+    let is_used = request.origin == Origin::Plain && door.is_pending(request.stream);
     drop(heap);
+    if is_used {
+        // The block may have been freed in the order of the null stream, which has not come so
+        // far; the program may use it on any stream at once.
+        let wait = door.wait_begins(Some(request.stream));
+        // SAFETY: the signature is the driver's.
+        let code = unsafe { original!(cuStreamSynchronize, fn(Handle) -> Code)(0) };
+        door.check_fault("cuMemAlloc", code);
+        if code == 0 {
+            door.wait_ended(wait);
+        }
+    }
     let held = HeldBlock {
         id: block.id,
         device,
@@ -202,6 +224,7 @@ fn serve(door: &Door, device: DeviceId, request: Request, place: *mut DevicePtr)
         requested: request.size,
     };
     door.session.held().add(address, held);
+    door.joins_context(address, context);
     // SAFETY: the caller has seen that it is not null; it is the out-parameter of this call.
     unsafe { give(place, address) };
     Status::SUCCESS.0
@@ -211,7 +234,10 @@ fn serve(door: &Door, device: DeviceId, request: Request, place: *mut DevicePtr)
 #[cold]
 pub(super) fn refused(door: &Door, error: &crate::error::Error) -> Code {
     match error.driver_code() {
-        Some(code) => code,
+        Some(code) => {
+            door.check_fault("a call of the policy", code);
+            code
+        }
         None => {
             door.violation(&format!("a request could not be served: {error:?}"));
             Status::UNKNOWN.0
@@ -230,7 +256,12 @@ pub(super) fn taken(
     let device = match own(|| door.device()) {
         Some(Ok(device)) => device,
         // The original has the right code for it.
-        _ => return original(),
+        failed => {
+            if let Some(Err(status)) = failed {
+                callbacks::refused(door, status, "an allocation");
+            }
+            return original();
+        }
     };
     let charged = !memory.is_host();
     if charged && own(|| door.charge(device, size)) == Some(false) {

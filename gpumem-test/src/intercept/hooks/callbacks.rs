@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 
-use crate::abi::{Code, Handle};
+use crate::abi::{Code, Handle, Status};
 use crate::intercept::door::Door;
 
 use super::{graphs, hooks, own};
@@ -32,7 +32,7 @@ hooks! {
         argument: *mut c_void,
     ) |door, original| {
         match function {
-            Some(function) => host_function(door, stream, false, function, argument),
+            Some(function) => host_function(door, (stream, false), function, argument, original),
             None => original(),
         }
     }
@@ -43,7 +43,7 @@ hooks! {
         argument: *mut c_void,
     ) |door, original| {
         match function {
-            Some(function) => host_function(door, stream, true, function, argument),
+            Some(function) => host_function(door, (stream, true), function, argument, original),
             None => original(),
         }
     }
@@ -55,7 +55,7 @@ hooks! {
         flags: u32,
     ) |door, original| {
         match function {
-            Some(function) => add_callback(false, stream, function, argument, flags),
+            Some(function) => add_callback((stream, false), function, argument, flags, original),
             None => original(),
         }
     }
@@ -67,7 +67,7 @@ hooks! {
         flags: u32,
     ) |door, original| {
         match function {
-            Some(function) => add_callback(true, stream, function, argument, flags),
+            Some(function) => add_callback((stream, true), function, argument, flags, original),
             None => original(),
         }
     }
@@ -87,19 +87,34 @@ pub(super) fn refuses_here(door: &Door, what: &str) -> bool {
     is_inside
 }
 
+/// The code of a call that the driver refused when it was asked for the thread's context, as it
+/// does in a callback.
+#[cold]
+pub(super) fn refused(door: &Door, status: Status, what: &str) -> Code {
+    if status == Status::NOT_PERMITTED {
+        let _ = own(|| refuses_here(door, what));
+    }
+    status.0
+}
+
 fn host_function(
     door: &Door,
-    stream: Handle,
-    per_thread: bool,
+    (stream, per_thread): (Handle, bool),
     function: HostFunction,
     argument: *mut c_void,
+    original: impl Fn() -> Code,
 ) -> Code {
-    let is_repeated = own(|| graphs::is_capturing(door, stream, per_thread)).unwrap_or(false);
-    let wrapped = Box::into_raw(Box::new(Wrapped {
-        function,
-        argument,
-        is_repeated,
-    }));
+    // Under the guard: the program's allocator may itself call the driver.
+    let wrapped = own(|| {
+        Box::into_raw(Box::new(Wrapped {
+            function,
+            argument,
+            is_repeated: graphs::is_capturing(door, stream, per_thread),
+        }))
+    });
+    let Some(wrapped) = wrapped else {
+        return original();
+    };
     let argument = wrapped.cast::<c_void>();
     // SAFETY: the signature is the driver's; the argument is what the function expects.
     let code = unsafe {
@@ -123,17 +138,22 @@ fn host_function(
 }
 
 fn add_callback(
-    per_thread: bool,
-    stream: Handle,
+    (stream, per_thread): (Handle, bool),
     function: StreamCallback,
     argument: *mut c_void,
     flags: u32,
+    original: impl Fn() -> Code,
 ) -> Code {
-    let wrapped = Box::into_raw(Box::new(Wrapped {
-        function,
-        argument,
-        is_repeated: false,
-    }));
+    let wrapped = own(|| {
+        Box::into_raw(Box::new(Wrapped {
+            function,
+            argument,
+            is_repeated: false,
+        }))
+    });
+    let Some(wrapped) = wrapped else {
+        return original();
+    };
     let argument = wrapped.cast::<c_void>();
     // SAFETY: the signature is the driver's; the argument is what the function expects.
     let code = unsafe {

@@ -6,9 +6,13 @@ use std::sync::atomic::Ordering;
 use crate::abi::{Code, Handle, Ordinal};
 use crate::intercept::door::Door;
 
-use super::{free, hooks, own};
+use super::{free, hooks, own, pools};
 
 hooks! {
+    fn cuCtxCreate(place: *mut Handle, flags: u32, ordinal: Ordinal) |door, original| {
+        created(door, original)
+    }
+
     fn cuCtxCreate_v2(place: *mut Handle, flags: u32, ordinal: Ordinal) |door, original| {
         created(door, original)
     }
@@ -32,6 +36,14 @@ hooks! {
         created(door, original)
     }
 
+    fn cuCtxDestroy(context: Handle) |door, original| {
+        destroyed(door, context, original)
+    }
+
+    fn cuCtxDestroy_v2(context: Handle) |door, original| {
+        destroyed(door, context, original)
+    }
+
     fn cuDevicePrimaryCtxReset(ordinal: Ordinal) |door, original| {
         reset(door, ordinal, original)
     }
@@ -48,6 +60,15 @@ fn reset(door: &Door, ordinal: Ordinal, original: impl Fn() -> Code) -> Code {
             free::everything(door, device);
         }
     });
+    let code = original();
+    let _ = own(|| pools::measure_all(door));
+    code
+}
+
+/// What is in the context goes with it. The driver refuses a primary one, of which nothing is
+/// kept by context.
+fn destroyed(door: &Door, context: Handle, original: impl Fn() -> Code) -> Code {
+    let _ = own(|| free::of_context(door, context));
     original()
 }
 

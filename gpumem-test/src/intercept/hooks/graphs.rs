@@ -1,7 +1,7 @@
 //! Graphs: memory that they hold belongs to them, not to a pool. It is measured by the driver's own
 //! figure.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::Ordering;
 
 use crate::abi::{Code, DevicePtr, Handle, Ordinal, Status};
@@ -70,7 +70,12 @@ hooks! {
     ) |door, original| {
         let code = original();
         if code == 0 {
-            let _ = own(|| door.passed.set_has_graph_memory());
+            let _ = own(|| {
+                door.passed.set_has_graph_memory();
+                // SAFETY: the call succeeded, and so wrote the address into the parameters.
+                let address: DevicePtr = unsafe { given(parameters.byte_add(ADDRESS).cast()) };
+                door.passed.add_captured(address);
+            });
         }
         code
     }
@@ -116,6 +121,34 @@ hooks! {
         changed(door, original)
     }
 
+    fn cuGraphInstantiate(
+        place: *mut Handle,
+        graph: Handle,
+        node: *mut Handle,
+        log: *mut c_char,
+        length: usize,
+    ) |door, original| {
+        changed(door, original)
+    }
+
+    fn cuGraphInstantiate_v2(
+        place: *mut Handle,
+        graph: Handle,
+        node: *mut Handle,
+        log: *mut c_char,
+        length: usize,
+    ) |door, original| {
+        changed(door, original)
+    }
+
+    fn cuGraphUpload(graph: Handle, stream: Handle) |door, original| {
+        changed(door, original)
+    }
+
+    fn cuGraphUpload_ptsz(graph: Handle, stream: Handle) |door, original| {
+        changed(door, original)
+    }
+
     fn cuGraphLaunch(graph: Handle, stream: Handle) |door, original| {
         launched(door, original)
     }
@@ -133,6 +166,12 @@ hooks! {
     }
 }
 
+/// Where `CUDA_MEM_ALLOC_NODE_PARAMS` has the address: behind the pool's properties (88 bytes), a
+/// pointer, a count and a size.
+const ADDRESS: usize = 112;
+/// Where `CUgraphNodeParams` has those: behind its type and padding.
+const OF_NODE: usize = 16;
+
 /// `CU_GRAPH_NODE_TYPE_MEM_ALLOC`, the first number of a node's parameters.
 const ALLOCATION: c_int = 10;
 
@@ -143,6 +182,10 @@ fn added(door: &Door, parameters: *const c_int, original: impl Fn() -> Code) -> 
             // SAFETY: the call succeeded, so that the parameters begin with their type.
             if unsafe { given(parameters) } == ALLOCATION {
                 door.passed.set_has_graph_memory();
+                // SAFETY: as above, and of a node of this type.
+                let address: DevicePtr =
+                    unsafe { given(parameters.byte_add(OF_NODE + ADDRESS).cast()) };
+                door.passed.add_captured(address);
             }
         });
     }
@@ -186,6 +229,20 @@ pub(super) fn is_capturing(door: &Door, stream: Handle, per_thread: bool) -> boo
         }
     };
     code == 0 && status == 1
+}
+
+/// The driver's code for a plain allocation or free that a capture forbids; it makes the capture
+/// invalid, as the real call would.
+pub(super) fn forbidden(door: &Door) -> Option<Code> {
+    if door.captures.load(Ordering::Acquire) == 0 {
+        return None;
+    }
+    let mut nothing: DevicePtr = 0;
+    // SAFETY: the signature is the driver's; the pointer is valid. Nothing is asked for, so that
+    // nothing is given: the captures are looked at before.
+    let code =
+        unsafe { original!(cuMemAlloc_v2, fn(*mut DevicePtr, usize) -> Code)(&mut nothing, 0) };
+    (900..=910).contains(&code).then_some(code)
 }
 
 /// An allocation on a captured stream: it becomes a node of the graph.

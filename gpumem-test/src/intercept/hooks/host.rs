@@ -28,6 +28,12 @@ hooks! {
         alloc::taken(door, DriverMemory::RegisteredHost, size as u64, original, || key)
     }
 
+    fn cuMemHostRegister(address: *mut c_void, size: usize, flags: u32) |door, original| {
+        let _ = flags;
+        let key = address as u64;
+        alloc::taken(door, DriverMemory::RegisteredHost, size as u64, original, || key)
+    }
+
     fn cuMemHostUnregister(address: *mut c_void) |door, original| {
         returned(door, DriverMemory::RegisteredHost, address as u64, original)
     }

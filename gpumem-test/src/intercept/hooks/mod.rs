@@ -16,7 +16,7 @@ mod host;
 mod info;
 mod launches;
 mod order;
-mod pools;
+pub(super) mod pools;
 mod sharing;
 mod virtual_memory;
 
@@ -35,11 +35,13 @@ use super::door::{self, Door};
 ///     fn cuMemFree_v2(address: DevicePtr) |door, original| { … }
 /// }
 /// ```
-/// A body is a `Code`. `original()` makes the same call to the driver; what the body does of its
+/// A body is a `Code`; `closed { … }` before it answers after the session's end, if it has an
+/// answer. `original()` makes the same call to the driver; what the body does of its
 /// own goes into [`own`].
 macro_rules! hooks {
     ($( $(#[$doc:meta])*
-        fn $name:ident ( $($arg:ident : $kind:ty),* $(,)? ) |$door:ident, $original:ident| $body:block
+        fn $name:ident ( $($arg:ident : $kind:ty),* $(,)? )
+            |$door:ident, $original:ident| $(closed $closed:block)? $body:block
     )*) => {
         $(
             $(#[$doc])*
@@ -50,6 +52,11 @@ macro_rules! hooks {
                 let $original = move || unsafe {
                     original!($name, fn($($kind),*) -> $crate::abi::Code)($($arg),*)
                 };
+                $(
+                    if let Some(code) = $closed {
+                        return code;
+                    }
+                )?
                 $crate::intercept::hooks::enter(stringify!($name), $original, |$door| $body)
             }
         )*

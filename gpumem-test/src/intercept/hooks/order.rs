@@ -5,10 +5,12 @@
 //! event; the calls for that do nothing on a simulated one, which sees them itself.
 
 use std::ffi::c_int;
+use std::sync::atomic::Ordering;
 
 use crate::abi::{Code, Handle};
 use crate::ids::DeviceId;
 use crate::intercept::door::Door;
+use crate::intercept::probe;
 
 use super::{given, hooks, own, pools};
 
@@ -89,10 +91,14 @@ hooks! {
 }
 
 fn context(door: &Door, original: impl Fn() -> Code) -> Code {
-    let code = original();
+    let wait = own(|| door.wait_begins(None)).flatten();
+    let code = probe::failure().unwrap_or_else(original);
     door.check_fault("cuCtxSynchronize", code);
     if code == 0 {
-        let _ = own(|| door.nothing_pending());
+        // Another context's end says nothing of the one that the policy's memory is in.
+        if !door.has_other_contexts.load(Ordering::Acquire) {
+            let _ = own(|| door.wait_ended(wait));
+        }
         waited(door, |door, device| {
             door.heap(device).device_mut().context_synchronized();
         });
@@ -118,13 +124,18 @@ fn created(door: &Door, place: *mut Handle, flags: u32, original: impl Fn() -> C
 /// A stream made later may get the same handle, while work of this one still runs: what the policy
 /// keeps for it must be idle by then.
 fn destroyed(door: &Door, stream: Handle, original: impl Fn() -> Code) -> Code {
-    let known = own(|| door.stream(stream, false)).and_then(Result::ok);
-    if let Some(id) = known
-        && own(|| door.take_pending(id)) == Some(true)
-    {
+    let wait = own(|| {
+        let id = door.stream(stream, false).ok()?;
+        let is_pending = door.is_pending(id);
+        is_pending.then(|| door.wait_begins(Some(id))).flatten()
+    });
+    if let Some(wait @ Some(_)) = wait {
         // SAFETY: the signature is the driver's; the stream is the caller's.
         let code = unsafe { original!(cuStreamSynchronize, fn(Handle) -> Code)(stream) };
         door.check_fault("cuStreamDestroy", code);
+        if code == 0 {
+            let _ = own(|| door.wait_ended(wait));
+        }
     }
     let code = original();
     if code == 0 {
@@ -141,12 +152,17 @@ fn synchronized(
     per_thread: bool,
     original: impl Fn() -> Code,
 ) -> Code {
+    let wait = own(|| {
+        let stream = door.stream(stream, per_thread).ok()?;
+        door.wait_begins(Some(stream))
+    })
+    .flatten();
     let code = original();
     door.check_fault("cuStreamSynchronize", code);
     if code == 0 {
         waited(door, |door, device| {
             if let Ok(stream) = door.stream(stream, per_thread) {
-                door.take_pending(stream);
+                door.wait_ended(wait);
                 door.heap(device).device_mut().stream_synchronized(stream.0);
             }
         });

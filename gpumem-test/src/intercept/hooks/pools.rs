@@ -38,9 +38,8 @@ hooks! {
         let code = original();
         if code == 0 {
             let _ = own(|| {
-                if let Some(device) = door.passed.remove_pool(pool) {
-                    door.resized(DriverMemory::ExplicitPool, pool, device, 0);
-                }
+                door.passed.destroy_pool(pool);
+                forget(door, pool);
             });
         }
         code
@@ -147,13 +146,13 @@ hooks! {
 
 /// `CUmemLocation`.
 #[repr(C)]
-struct Location {
-    kind: c_int,
-    id: c_int,
+pub(super) struct Location {
+    pub(super) kind: c_int,
+    pub(super) id: c_int,
 }
 
 /// `CU_MEM_LOCATION_TYPE_DEVICE`.
-const ON_DEVICE: c_int = 1;
+pub(super) const ON_DEVICE: c_int = 1;
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`: what device pools are made of.
 const PINNED: c_int = 1;
 
@@ -282,13 +281,30 @@ pub(super) fn measure(door: &Door, pool: Handle) {
 }
 
 /// Reads what all of them hold, after a wait that lets them give memory back.
-pub(super) fn measure_all(door: &Door) {
+pub(in crate::intercept) fn measure_all(door: &Door) {
     for pool in door.passed.pools() {
         measure(door, pool);
     }
 }
 
-/// Forgets a block of such a pool, which is freed now; its pool.
-pub(super) fn block_freed(door: &Door, address: u64) -> Option<Handle> {
-    door.passed.take_pool_block(address)
+/// A pool that is destroyed gives its memory back with its last block.
+fn forget(door: &Door, pool: Handle) -> bool {
+    let device = door.passed.forget_pool(pool);
+    if let Some(device) = device {
+        door.resized(DriverMemory::ExplicitPool, pool, device, 0);
+    }
+    device.is_some()
+}
+
+/// Passes the free of a block of such a pool, which was taken from the list.
+pub(super) fn free(door: &Door, address: u64, pool: Handle, original: impl Fn() -> Code) -> Code {
+    let code = original();
+    let _ = own(|| {
+        if code != 0 {
+            door.passed.add_pool_block(address, pool);
+        } else if !forget(door, pool) {
+            measure(door, pool);
+        }
+    });
+    code
 }

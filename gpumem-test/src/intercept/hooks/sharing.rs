@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use crate::abi::{Code, DevicePtr, Handle};
+use crate::abi::{Code, DevicePtr, Handle, Status};
 use crate::event::DriverMemory;
 use crate::intercept::door::Door;
 use crate::intercept::passed::Piece;
@@ -40,6 +40,14 @@ hooks! {
         opened(door, place, original)
     }
 
+    /// Another process gets the whole segment, of which the driver names only the start.
+    fn cuIpcGetMemHandle(place: *mut IpcHandle, address: DevicePtr) |door, original| {
+        match own(|| is_inside_segment(door, address)) {
+            Some(true) => Status::NOT_SUPPORTED.0,
+            _ => original(),
+        }
+    }
+
     fn cuIpcCloseMemHandle(address: DevicePtr) |door, original| {
         returned(door, DriverMemory::Ipc, address, original)
     }
@@ -75,6 +83,31 @@ hooks! {
     fn cuDestroyExternalMemory(memory: Handle) |door, original| {
         returned(door, DriverMemory::External, memory, original)
     }
+}
+
+/// Whether an address lies inside of what the driver knows as one allocation, as a policy's
+/// blocks do; then the test is told.
+fn is_inside_segment(door: &Door, address: DevicePtr) -> bool {
+    if !door.has_own_policy || door.session.held().containing(address).is_none() {
+        return false;
+    }
+    let (mut start, mut size): (DevicePtr, usize) = (0, 0);
+    // SAFETY: the signature is the driver's; the pointers are valid.
+    let found = unsafe {
+        original!(
+            cuMemGetAddressRange_v2,
+            fn(*mut DevicePtr, *mut usize, DevicePtr) -> Code
+        )(&mut start, &mut size, address)
+    };
+    let is_inside = found == 0 && start != address;
+    if is_inside {
+        door.violation(
+            "cuIpcGetMemHandle of a block inside a segment of the policy: another process would \
+             see the segment's first block instead (CUDA_ERROR_NOT_SUPPORTED, 801); run the test \
+             with `policy = \"driver\"`",
+        );
+    }
+    is_inside
 }
 
 /// The size is only known once it is open.

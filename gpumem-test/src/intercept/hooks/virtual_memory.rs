@@ -1,23 +1,27 @@
 //! The virtual memory calls: physical memory is charged when it is created and listed as long as a
 //! handle or a mapping keeps it. Address ranges cost nothing.
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 
 use crate::abi::{DevicePtr, Handle, Status};
 use crate::ids::StreamId;
 use crate::intercept::passed::Piece;
 
+use super::pools::{Location, ON_DEVICE};
 use super::{given, hooks, own};
 
 hooks! {
     fn cuMemCreate(
         place: *mut Handle,
         size: usize,
-        properties: *const c_void,
+        properties: *const Properties,
         flags: u64,
     ) |door, original| {
-        let _ = (properties, flags);
-        let Some(Ok(device)) = own(|| door.device()) else {
+        // SAFETY: null, or the program's properties.
+        let location = unsafe { properties.as_ref() }.map(|properties| &properties.location);
+        let location = location.filter(|location| location.kind == ON_DEVICE);
+        // Memory of the host is no device's; a device that is not there gets the driver's code.
+        let Some(device) = location.and_then(|location| door.device_at(location.id)) else {
             return original();
         };
         let size = size as u64;
@@ -40,19 +44,20 @@ hooks! {
     }
 
     fn cuMemRelease(handle: Handle) |door, original| {
+        // Before the call: the handle may be given out again at once.
+        let used = own(|| door.released(handle)).flatten();
         let code = original();
-        if code == 0 {
-            let _ = own(|| door.released(handle));
+        if let (Some(used), true) = (used, code != 0) {
+            let _ = own(|| door.still_used(&used, handle));
         }
         code
     }
 
     fn cuMemRetainAllocationHandle(place: *mut Handle, address: *mut c_void) |door, original| {
-        let _ = address;
         let code = original();
         if code == 0 {
             // SAFETY: the call succeeded.
-            let _ = own(|| door.retained(unsafe { given(place) }));
+            let _ = own(|| door.retained(unsafe { given(place) }, address as u64));
         }
         code
     }
@@ -73,10 +78,19 @@ hooks! {
     }
 
     fn cuMemUnmap(address: DevicePtr, size: usize) |door, original| {
+        let used = own(|| door.unmapped(address, size as u64)).unwrap_or_default();
         let code = original();
-        if code == 0 {
-            let _ = own(|| door.unmapped(address, size as u64));
+        if code != 0 {
+            let _ = own(|| used.iter().for_each(|used| door.still_used(used, 0)));
         }
         code
     }
+}
+
+/// The beginning of `CUmemAllocationProp`.
+#[repr(C)]
+struct Properties {
+    kind: c_int,
+    handle_types: c_int,
+    location: Location,
 }

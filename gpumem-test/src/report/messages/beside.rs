@@ -65,7 +65,7 @@ pub(in crate::report) fn device(device: &DeviceSummary) -> Vec<String> {
     }
     if device.unknown_frees > 0 {
         lines.push(format!(
-            "{} went to the driver, of what was never given out",
+            "{} of an address that nothing starts at",
             counted(device.unknown_frees, "free")
         ));
         lines.push("help: look for a double free, or for memory of another library".to_owned());

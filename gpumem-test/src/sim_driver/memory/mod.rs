@@ -44,6 +44,8 @@ use crate::ids::PoolId;
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     pools: Table<PoolObject>,
+    /// Pools that are destroyed and of which somebody had memory, with their devices.
+    ending_pools: Vec<(usize, PoolId)>,
     /// The contexts of device allocations that these functions made, by address.
     owners: FxHashMap<u64, Handle>,
     host: HostRanges,
@@ -65,6 +67,7 @@ impl Memory {
 /// pages belong to devices and stay.
 pub(super) fn clear(host: &Host, context: Handle) {
     plain::clear(host, context);
+    pools::end(host);
     host::clear(host, context);
     arrays::clear(host, context);
     mipmaps::clear(host, context);

@@ -1,6 +1,7 @@
 //! Stream-ordered memory.
 
 use super::plain::own;
+use super::pools;
 use crate::abi::{DevicePtr, Handle, Status};
 use crate::device::DeviceMemory;
 use crate::ids::Address;
@@ -59,7 +60,14 @@ fn free(address: DevicePtr, stream: OnStream) -> Answer {
         return freed;
     }
     stream.device(|device| device.free_async(Address(address), stream.id))?;
-    stream.host.state.tables().memory.owners.remove(&address);
+    let has_ending_pools = {
+        let memory = &mut stream.host.state.tables().memory;
+        memory.owners.remove(&address);
+        !memory.ending_pools.is_empty()
+    };
+    if has_ending_pools {
+        pools::end(stream.host);
+    }
     Ok(())
 }
 

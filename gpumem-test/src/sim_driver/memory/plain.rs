@@ -2,7 +2,7 @@
 
 use std::ffi::c_uint;
 
-use super::managed;
+use super::{managed, pools};
 use crate::abi::{DevicePtr, Handle, Status};
 use crate::device::DeviceMemory;
 use crate::ids::{Address, StreamId};
@@ -51,6 +51,7 @@ fn free(address: DevicePtr) -> Answer {
         let freed = host.device(ordinal, |device| device.free(Address(address)));
         if freed.is_ok() {
             host.state.tables().memory.owners.remove(&address);
+            pools::end(host);
             return Ok(());
         }
     }

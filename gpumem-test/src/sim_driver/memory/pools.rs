@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_uchar, c_ushort, c_void};
 
 use crate::abi::{Handle, Ordinal, Status};
 use crate::ids::PoolId;
+use crate::sim_driver::Host;
 use crate::sim_driver::contexts::ordinal;
 use crate::sim_driver::export::{Answer, put};
 use crate::sim_driver::host;
@@ -98,13 +99,34 @@ fn destroy(pool: Handle) -> Answer {
             device.current_pool = device.default_pool;
         }
     }
-    let gone = host.device(object.ordinal, |device| {
-        let range = device.pool_range(object.pool)?;
-        device.destroy_pool(object.pool).map(|()| range)
-    })?;
-    let owners = &mut host.state.tables().memory.owners;
-    owners.retain(|address, _| !gone.contains(address));
+    let memory = &mut host.state.tables().memory;
+    memory.ending_pools.push((object.ordinal, object.pool));
     Ok(())
+}
+
+/// Gives back destroyed pools that nobody has memory of any more.
+///
+/// Source: CUDA driver API 13.0, `cuMemPoolDestroy`: the resources are released once there are no
+/// more outstanding allocations.
+pub(super) fn end(host: &Host) {
+    let ending = std::mem::take(&mut host.state.tables().memory.ending_pools);
+    for (ordinal, pool) in ending {
+        let is_used = host.device(ordinal, |device| {
+            let is_used = device.pool_has_live(pool);
+            if !is_used {
+                let gone = device.destroy_pool(pool);
+                debug_assert_eq!(gone, Ok(()), "a pool is destroyed once");
+            }
+            is_used
+        });
+        if is_used {
+            host.state
+                .tables()
+                .memory
+                .ending_pools
+                .push((ordinal, pool));
+        }
+    }
 }
 
 /// # Safety
@@ -155,7 +177,9 @@ driver_functions! {
     }
 
     fn cuMemPoolDestroy(pool: Handle) {
-        destroy(pool)
+        destroy(pool)?;
+        end(host()?);
+        Ok(())
     }
 
     fn cuMemPoolTrimTo(pool: Handle, keep: usize) {
