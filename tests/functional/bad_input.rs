@@ -45,6 +45,11 @@ fn a_double_free_is_listed() {
 }
 
 #[test]
+fn a_block_that_another_process_would_see_wrongly_is_not_shared() {
+    insta::assert_snapshot!(report("shares_the_second_block_of_a_segment"));
+}
+
+#[test]
 fn a_host_function_that_allocates_is_reported() {
     insta::assert_snapshot!(report("allocates_in_a_host_function::driver"));
     insta::assert_snapshot!(report("allocates_in_a_host_function::caching"));

@@ -6,6 +6,7 @@ mod captures;
 mod contexts;
 mod devices;
 mod driver;
+mod faults;
 mod frees;
 mod memory;
 mod passed;

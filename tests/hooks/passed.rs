@@ -16,13 +16,25 @@ fn managed_memory_is_the_hosts_too_and_charged_for_what_was_asked() -> TestResul
     context()?;
     let mut address = 0u64;
     let managed = |address: &mut u64, size: usize| call!(cuMemAllocManaged(address => *mut u64, size => usize, 1 => u32));
-    managed(&mut address, 1 << 20)?;
+    assert_eq!(
+        managed(&mut address, 100 << 20),
+        Err(Refused("cuMemAllocManaged", 2))
+    );
+    managed(&mut address, 16 << 20)?;
+    assert_eq!(memory()?.0, 48 * MIB);
     // SAFETY: managed memory is the host's too.
     unsafe { (address as *mut u32).write(7) };
     let mut back = 0u32;
     call!(cuMemcpyDtoH_v2(&mut back => *mut u32, address => u64, 4 => usize))?;
     assert_eq!(back, 7);
+    call!(cuMemsetD8_v2(address => u64, 1 => u8, 16 << 20 => usize))?;
+    assert_eq!(
+        memory()?.0,
+        48 * MIB,
+        "the device has it now, and it is charged once"
+    );
     free(address)?;
+    assert_eq!(memory()?.0, 64 * MIB);
     Ok(())
 }
 

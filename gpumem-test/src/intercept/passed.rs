@@ -226,16 +226,33 @@ impl Passed {
 
 impl Door {
     /// Charges `size` bytes to the budget before the driver is asked for them. The simulated
-    /// device counts everything that it gives by itself.
-    pub(super) fn charge(&self, device: DeviceId, size: u64) -> bool {
-        self.backend == Backend::Simulated || self.heap(device).device_mut().charge(size).is_ok()
+    /// device counts everything that it gives by itself, but managed memory, which it gives when
+    /// it is touched.
+    pub(super) fn charge(&self, memory: DriverMemory, device: DeviceId, size: u64) -> bool {
+        match self.backend {
+            Backend::Real => self.heap(device).device_mut().charge(size).is_ok(),
+            Backend::Simulated if self.charges_managed(memory) => {
+                let mut heap = self.heap(device);
+                let simulated = heap.device_mut().as_sim_mut();
+                simulated.is_none_or(|device| device.charge(size).is_ok())
+            }
+            Backend::Simulated => true,
+        }
     }
 
     /// Takes a charge back.
-    pub(super) fn discharge(&self, device: DeviceId, size: u64) {
+    pub(super) fn discharge(&self, memory: DriverMemory, device: DeviceId, size: u64) {
         if self.backend == Backend::Real {
             self.heap(device).device_mut().discharge(size);
+        } else if self.charges_managed(memory)
+            && let Some(device) = self.heap(device).device_mut().as_sim_mut()
+        {
+            device.discharge(size);
         }
+    }
+
+    fn charges_managed(&self, memory: DriverMemory) -> bool {
+        memory == DriverMemory::Managed && self.session.budget().is_some()
     }
 
     /// Keeps and records memory that the driver gave.
@@ -249,7 +266,7 @@ impl Door {
         let piece = self.passed.lock().pieces.remove(&(memory, key))?;
         self.record_returned(memory, key, piece);
         if !memory.is_host() {
-            self.discharge(piece.device, piece.size);
+            self.discharge(memory, piece.device, piece.size);
         }
         Some(piece)
     }
@@ -285,8 +302,8 @@ impl Door {
             self.record_taken(memory, key, Piece { device, size });
         }
         if size < before {
-            self.discharge(device, before - size);
-        } else if !self.charge(device, size - before) {
+            self.discharge(memory, device, before - size);
+        } else if !self.charge(memory, device, size - before) {
             (self.heap(device).device_mut()).charge_past_budget(size - before);
             return false;
         }
@@ -395,7 +412,7 @@ impl Door {
         tables.physical.insert(again.id, physical);
         drop(tables);
         let piece = physical.piece;
-        if !self.charge(piece.device, piece.size) {
+        if !self.charge(DriverMemory::VirtualMemory, piece.device, piece.size) {
             let mut heap = self.heap(piece.device);
             heap.device_mut().charge_past_budget(piece.size);
         }
@@ -412,7 +429,7 @@ impl Door {
             drop(tables);
             let piece = physical.piece;
             self.record_returned(DriverMemory::VirtualMemory, physical.listed, piece);
-            self.discharge(piece.device, piece.size);
+            self.discharge(DriverMemory::VirtualMemory, piece.device, piece.size);
         }
         Some(Use {
             id,

@@ -30,6 +30,11 @@ impl sim_driver::Devices for Simulated {
             run(device);
         }
     }
+
+    /// Under a budget the hooks charge what is asked for, as on a real device.
+    fn charges_managed(&self) -> bool {
+        self.0.budget().is_none()
+    }
 }
 
 /// Opens the door for `session`: from here on every driver call of the process is its own.

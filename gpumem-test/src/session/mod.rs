@@ -79,6 +79,7 @@ pub(crate) struct Session {
     /// What the last wait at the end of a run returned; 0 for success.
     failed_wait: AtomicU32,
     policy: PolicySpec,
+    budget: Option<u64>,
     about: String,
     /// What a front door adds to the ledger at checkpoints and at the end of a run.
     at_points: OnceLock<fn(&Arc<Session>)>,
@@ -109,6 +110,7 @@ impl Session {
         let witnesses = (devices.iter())
             .map(|device| Witness::of(device, samples_process))
             .collect();
+        let budget_in_bytes = devices.first().and_then(AnyDevice::budget);
         let mut heaps = Vec::with_capacity(devices.len());
         for (number, device) in (0..).zip(devices) {
             let total = device.memory_info().total;
@@ -127,6 +129,7 @@ impl Session {
             closed: AtomicBool::new(false),
             failed_wait: AtomicU32::new(0),
             policy,
+            budget: budget_in_bytes,
             about,
             at_points: OnceLock::new(),
             witnesses,
@@ -242,6 +245,11 @@ impl Session {
     /// Blocks that the program holds by their bare address.
     pub(crate) fn held(&self) -> &Held {
         &self.held
+    }
+
+    /// The budget of each device in bytes.
+    pub(crate) fn budget(&self) -> Option<u64> {
+        self.budget
     }
 
     /// Whether the session has ended.

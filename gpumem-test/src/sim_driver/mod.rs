@@ -67,6 +67,12 @@ pub(crate) trait Devices: Send + Sync {
 
     /// Runs `run` on the device of that ordinal, which exists.
     fn with(&self, ordinal: usize, run: &mut dyn FnMut(&mut SimDevice));
+
+    /// Whether pages of managed memory count as memory of the device that touches them. Not where
+    /// somebody counts such memory when it is asked for.
+    fn charges_managed(&self) -> bool {
+        true
+    }
 }
 
 /// What the simulated driver stands on, from [`open`] on.
@@ -180,12 +186,6 @@ fn same_function(name: &str) -> &str {
         "cuStreamDestroy" => "cuStreamDestroy_v2",
         other => other,
     }
-}
-
-/// The device of the calling thread's context.
-#[cfg(test)]
-fn current_device() -> Option<usize> {
-    contexts::current().ok().map(|current| current.ordinal)
 }
 
 /// Waits for the functions of the program that run in the streams of a device, for hooks.

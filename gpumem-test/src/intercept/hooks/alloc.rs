@@ -264,7 +264,7 @@ pub(super) fn taken(
         }
     };
     let charged = !memory.is_host();
-    if charged && own(|| door.charge(device, size)) == Some(false) {
+    if charged && own(|| door.charge(memory, device, size)) == Some(false) {
         return own(|| door.out_of_memory(device, size, StreamId::DEFAULT))
             .unwrap_or(Status::OUT_OF_MEMORY.0);
     }
@@ -273,7 +273,7 @@ pub(super) fn taken(
         0 => door.taken(memory, key(), Piece { device, size }),
         _ => {
             if charged {
-                door.discharge(device, size);
+                door.discharge(memory, device, size);
             }
             if charged && code == Status::OUT_OF_MEMORY.0 {
                 door.out_of_memory(device, size, StreamId::DEFAULT);

@@ -62,7 +62,7 @@ pub(super) fn returned(
     if let (Some(piece), true) = (piece, code != Status::SUCCESS.0) {
         let _ = own(|| {
             if !memory.is_host() {
-                door.charge(piece.device, piece.size);
+                door.charge(memory, piece.device, piece.size);
             }
             door.taken(memory, key, piece);
         });

@@ -129,7 +129,7 @@ fn opened(door: &Door, place: *mut DevicePtr, original: impl Fn() -> Code) -> Co
         };
         let device = door.device().unwrap_or_default();
         let size = if found == 0 { size as u64 } else { 0 };
-        if !door.charge(device, size) {
+        if !door.charge(DriverMemory::Ipc, device, size) {
             door.heap(device).device_mut().charge_past_budget(size);
             door.above_budget(device);
         }

@@ -4,6 +4,7 @@
 use std::ffi::{c_int, c_void};
 
 use crate::abi::{DevicePtr, Handle, Status};
+use crate::event::DriverMemory;
 use crate::ids::StreamId;
 use crate::intercept::passed::Piece;
 
@@ -25,7 +26,7 @@ hooks! {
             return original();
         };
         let size = size as u64;
-        if own(|| door.charge(device, size)) == Some(false) {
+        if own(|| door.charge(DriverMemory::VirtualMemory, device, size)) == Some(false) {
             return own(|| door.out_of_memory(device, size, StreamId::DEFAULT))
                 .unwrap_or(Status::OUT_OF_MEMORY.0);
         }
@@ -34,7 +35,7 @@ hooks! {
             // SAFETY: the call succeeded.
             0 => door.created(unsafe { given(place) }, Piece { device, size }),
             _ => {
-                door.discharge(device, size);
+                door.discharge(DriverMemory::VirtualMemory, device, size);
                 if code == Status::OUT_OF_MEMORY.0 {
                     door.out_of_memory(device, size, StreamId::DEFAULT);
                 }

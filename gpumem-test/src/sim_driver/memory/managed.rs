@@ -73,11 +73,10 @@ fn move_to(host: &Host, address: u64, length: u64, ordinal: usize) {
     take_own(host, ordinal);
     for page in 0..pages {
         let bytes = page_bytes(total, page);
-        let charged = location(host, start, page) != Some(ordinal)
-            && host.device(ordinal, |device| device.charge(bytes)).is_ok();
+        let charged = location(host, start, page) != Some(ordinal) && charge(host, ordinal, bytes);
         let left = set_location(host, start, page, ordinal, charged);
         if let Some(ordinal) = left {
-            host.device(ordinal, |device| device.discharge(bytes));
+            discharge(host, ordinal, bytes);
         }
     }
 }
@@ -95,6 +94,18 @@ fn take_own(host: &Host, ordinal: usize) {
             .is_err()
     {
         entry(false);
+    }
+}
+
+/// Charges what a device has of managed memory now, unless whoever lends the devices did so when it
+/// was asked for.
+fn charge(host: &Host, ordinal: usize, bytes: u64) -> bool {
+    !host.devices.charges_managed() || host.device(ordinal, |device| device.charge(bytes)).is_ok()
+}
+
+fn discharge(host: &Host, ordinal: usize, bytes: u64) {
+    if host.devices.charges_managed() {
+        host.device(ordinal, |device| device.discharge(bytes));
     }
 }
 
@@ -205,7 +216,7 @@ pub(super) fn give_back(host: &Host, memory: &HostMemory) {
         for (page, place) in managed.pages.iter().enumerate() {
             if let Some(ordinal) = place {
                 let bytes = page_bytes(memory.bytes, page);
-                host.device(usize::from(*ordinal), |device| device.discharge(bytes));
+                discharge(host, usize::from(*ordinal), bytes);
             }
         }
     }
