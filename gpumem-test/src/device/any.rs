@@ -4,9 +4,9 @@
 //! like) is news to a real device's model only: a simulated device did it itself.
 
 use super::cuda::{CudaDevice, DriverError, ShadowDifference};
-use super::sim::{DeviceProfile, ReusePolicy, SimDevice, StreamKind};
-use super::{BackingChange, DeviceMemory, MemoryInfo, Refusal};
-use crate::ids::{Address, Fence, PoolId, StreamId};
+use super::sim::{DeviceProfile, SimDevice, StreamKind};
+use super::{DeviceMemory, MemoryInfo, Refusal};
+use crate::ids::{Address, Fence, StreamId};
 
 /// Where the memory of a session comes from.
 #[derive(Debug)]
@@ -35,6 +35,9 @@ macro_rules! tell {
         }
     };
 }
+
+mod memory;
+mod news;
 
 impl AnyDevice {
     /// The simulated device, if it is one.
@@ -299,171 +302,6 @@ impl AnyDevice {
     /// See [`Self::write`], for both ranges.
     pub fn copy(&mut self, from: Address, to: Address, length: u64) -> Result<(), Refusal> {
         either!(self, device => device.copy(from, to, length))
-    }
-}
-
-/// What the door tells of the program's own calls, after they returned. Handles are the driver's.
-impl AnyDevice {
-    /// A stream was made. `blocking`: it is ordered with the legacy null stream.
-    pub fn stream_created(&mut self, stream: u64, blocking: bool) {
-        tell!(self, device => device.stream_created(stream, blocking));
-    }
-
-    /// A stream was destroyed.
-    pub fn stream_destroyed(&mut self, stream: u64) {
-        tell!(self, device => device.stream_destroyed(stream));
-    }
-
-    /// A stream was waited for.
-    pub fn stream_synchronized(&mut self, stream: u64) {
-        tell!(self, device => device.stream_synchronized(stream));
-    }
-
-    /// Everything was waited for.
-    pub fn context_synchronized(&mut self) {
-        tell!(self, device => device.context_synchronized());
-    }
-
-    /// An event was recorded on a stream.
-    pub fn event_recorded(&mut self, event: u64, stream: u64) {
-        tell!(self, device => device.event_recorded(event, stream));
-    }
-
-    /// An event was destroyed.
-    pub fn event_destroyed(&mut self, event: u64) {
-        tell!(self, device => device.event_destroyed(event));
-    }
-
-    /// A stream was made to wait for an event.
-    pub fn stream_waits(&mut self, stream: u64, event: u64) {
-        tell!(self, device => device.stream_waits(stream, event));
-    }
-
-    /// An event was waited for.
-    pub fn event_synchronized(&mut self, event: u64) {
-        tell!(self, device => device.event_synchronized(event));
-    }
-
-    /// A kernel, copy or set was issued on a stream.
-    pub fn work_issued(&mut self, stream: u64) {
-        tell!(self, device => device.work_issued(stream));
-    }
-
-    /// A host function was launched on a stream.
-    pub fn host_function_launched(&mut self, stream: u64) {
-        tell!(self, device => device.host_function_launched(stream));
-    }
-
-    /// The program made a pool of its own.
-    pub fn pool_created(&mut self, pool: u64) {
-        tell!(self, device => device.pool_created(pool));
-    }
-
-    /// The program took or gave memory of a pool of its own.
-    pub fn pool_changed(&mut self, pool: u64) {
-        tell!(self, device => device.pool_changed(pool));
-    }
-
-    /// The program destroyed a pool of its own.
-    pub fn pool_destroyed(&mut self, pool: u64) {
-        tell!(self, device => device.pool_destroyed(pool));
-    }
-
-    /// The program trimmed a pool.
-    pub fn pool_trimmed(&mut self, pool: u64, keep: u64) {
-        tell!(self, device => device.pool_trimmed(pool, keep));
-    }
-
-    /// The program set a pool's release threshold, in bytes.
-    pub fn pool_threshold_set(&mut self, pool: u64, bytes: u64) {
-        tell!(self, device => device.pool_threshold_set(pool, bytes));
-    }
-
-    /// The program set what a pool may reuse.
-    pub fn pool_reuse_set(&mut self, pool: u64, reuse: ReusePolicy) {
-        tell!(self, device => device.pool_reuse_set(pool, reuse));
-    }
-}
-
-impl DeviceMemory for AnyDevice {
-    #[inline]
-    fn malloc(&mut self, size: u64) -> Result<Address, Refusal> {
-        either!(self, device => device.malloc(size))
-    }
-
-    #[inline]
-    fn free(&mut self, address: Address) -> Result<(), Refusal> {
-        either!(self, device => device.free(address))
-    }
-
-    fn reserve_range(&mut self, size: u64) -> Result<Address, Refusal> {
-        either!(self, device => device.reserve_range(size))
-    }
-
-    fn release_range(&mut self, address: Address, size: u64) {
-        either!(self, device => device.release_range(address, size));
-    }
-
-    fn map(&mut self, address: Address, size: u64, page: u64) -> Result<(), Refusal> {
-        either!(self, device => device.map(address, size, page))
-    }
-
-    fn unmap(&mut self, address: Address, size: u64, page: u64, stream: StreamId) {
-        either!(self, device => device.unmap(address, size, page, stream));
-    }
-
-    fn memory_info(&self) -> MemoryInfo {
-        either!(self, device => device.memory_info())
-    }
-
-    fn free_without_budget(&self) -> u64 {
-        either!(self, device => device.free_without_budget())
-    }
-
-    fn granularity(&self) -> u64 {
-        either!(self, device => device.granularity())
-    }
-
-    #[inline]
-    fn record(&mut self, stream: StreamId) -> Fence {
-        either!(self, device => device.record(stream))
-    }
-
-    #[inline]
-    fn query(&mut self, fence: Fence) -> bool {
-        either!(self, device => device.query(fence))
-    }
-
-    fn wait(&mut self, fence: Fence) {
-        either!(self, device => device.wait(fence));
-    }
-
-    #[inline]
-    fn malloc_async(
-        &mut self,
-        pool: PoolId,
-        size: u64,
-        stream: StreamId,
-    ) -> Result<Address, Refusal> {
-        either!(self, device => device.malloc_async(pool, size, stream))
-    }
-
-    #[inline]
-    fn free_async(&mut self, address: Address, stream: StreamId) -> Result<(), Refusal> {
-        either!(self, device => device.free_async(address, stream))
-    }
-
-    fn trim_pools(&mut self) {
-        either!(self, device => device.trim_pools());
-    }
-
-    fn watch_changes(&mut self, watch: bool) {
-        either!(self, device => device.watch_changes(watch));
-    }
-
-    #[inline]
-    fn next_change(&mut self) -> Option<BackingChange> {
-        either!(self, device => device.next_change())
     }
 }
 

@@ -303,6 +303,22 @@ fn every_class_of_out_of_memory_is_explained() {
 }
 
 #[test]
+fn a_budget_with_room_for_the_request_alone_says_what_is_left() {
+    let mut script = Script::new("caching");
+    script.about().budget = Some(60 << 20);
+    script.segment(SegmentKind::Large, 0, 40 * MIB);
+    // The script's device has 12 MiB left.
+    script.out_of_memory(OomClass::Budget, 4 * MIB);
+    script.out_of_memory(OomClass::Budget, 13 * MIB);
+    let summary = script.summary();
+    let [fits, does_not] = [0, 1]
+        .map(|index| messages::explanation(&summary.devices[0].out_of_memories[index], &summary));
+    let left = "; the 12.00 MiB left is too little for a whole segment;";
+    assert!(fits.contains(left), "{fits}");
+    assert!(!does_not.contains("left"), "{does_not}");
+}
+
+#[test]
 fn findings_of_the_whole_test_are_worded() {
     let mut script = Script::new("caching");
     script.lost(3).misuse("buffer freed twice");

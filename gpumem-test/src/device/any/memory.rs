@@ -1,0 +1,87 @@
+//! What policies ask, of either device.
+
+use super::AnyDevice;
+use crate::device::{BackingChange, DeviceMemory, MemoryInfo, Refusal};
+use crate::ids::{Address, Fence, PoolId, StreamId};
+
+impl DeviceMemory for AnyDevice {
+    #[inline]
+    fn malloc(&mut self, size: u64) -> Result<Address, Refusal> {
+        either!(self, device => device.malloc(size))
+    }
+
+    #[inline]
+    fn free(&mut self, address: Address) -> Result<(), Refusal> {
+        either!(self, device => device.free(address))
+    }
+
+    fn reserve_range(&mut self, size: u64) -> Result<Address, Refusal> {
+        either!(self, device => device.reserve_range(size))
+    }
+
+    fn release_range(&mut self, address: Address, size: u64) {
+        either!(self, device => device.release_range(address, size));
+    }
+
+    fn map(&mut self, address: Address, size: u64, page: u64) -> Result<(), Refusal> {
+        either!(self, device => device.map(address, size, page))
+    }
+
+    fn unmap(&mut self, address: Address, size: u64, page: u64, stream: StreamId) {
+        either!(self, device => device.unmap(address, size, page, stream));
+    }
+
+    fn memory_info(&self) -> MemoryInfo {
+        either!(self, device => device.memory_info())
+    }
+
+    fn free_without_budget(&self) -> u64 {
+        either!(self, device => device.free_without_budget())
+    }
+
+    fn granularity(&self) -> u64 {
+        either!(self, device => device.granularity())
+    }
+
+    #[inline]
+    fn record(&mut self, stream: StreamId) -> Fence {
+        either!(self, device => device.record(stream))
+    }
+
+    #[inline]
+    fn query(&mut self, fence: Fence) -> bool {
+        either!(self, device => device.query(fence))
+    }
+
+    fn wait(&mut self, fence: Fence) {
+        either!(self, device => device.wait(fence));
+    }
+
+    #[inline]
+    fn malloc_async(
+        &mut self,
+        pool: PoolId,
+        size: u64,
+        stream: StreamId,
+    ) -> Result<Address, Refusal> {
+        either!(self, device => device.malloc_async(pool, size, stream))
+    }
+
+    #[inline]
+    fn free_async(&mut self, address: Address, stream: StreamId) -> Result<(), Refusal> {
+        either!(self, device => device.free_async(address, stream))
+    }
+
+    fn trim_pools(&mut self) {
+        either!(self, device => device.trim_pools());
+    }
+
+    fn watch_changes(&mut self, watch: bool) {
+        either!(self, device => device.watch_changes(watch));
+    }
+
+    #[inline]
+    fn next_change(&mut self) -> Option<BackingChange> {
+        either!(self, device => device.next_change())
+    }
+}
