@@ -1,7 +1,6 @@
 //! Requests for device memory: served from the policy.
 
 use crate::abi::{Code, DevicePtr, Handle, Status};
-use crate::device::DeviceMemory;
 use crate::event::DriverMemory;
 use crate::ids::{DeviceId, StreamId};
 use crate::intercept::door::Door;
