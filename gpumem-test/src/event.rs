@@ -154,6 +154,12 @@ pub enum EventKind {
         /// The function's name, as `cuTexRefCreate`.
         name: TextId,
     },
+    /// The simulated driver took something on trust that a real one knows, such as a kernel's name
+    /// in a program that it cannot read. Recorded as functions are that it does not have.
+    TakenOnTrust {
+        /// What, in words.
+        what: TextId,
+    },
     /// How many kernels were launched on the device so far, graphs' launches counted as one.
     /// Recorded at checkpoints and when a run ends; the last one holds.
     Launches {

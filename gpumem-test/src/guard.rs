@@ -42,26 +42,9 @@ pub(crate) fn is_set() -> bool {
     INSIDE.try_with(Cell::get).unwrap_or(true)
 }
 
-/// Runs a function of the program, a callback say, whose driver calls are the program's own.
-pub(crate) fn outside<R>(run: impl FnOnce() -> R) -> R {
-    /// Puts the mark back, also when the function panics.
-    struct Restore(bool);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            let _ = INSIDE.try_with(|inside| inside.set(self.0));
-        }
-    }
-    let _restore = Restore(
-        INSIDE
-            .try_with(|inside| inside.replace(false))
-            .unwrap_or(true),
-    );
-    run()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Guard, is_set, outside};
+    use super::{Guard, is_set};
 
     #[test]
     fn a_second_guard_of_a_thread_is_refused_until_the_first_is_dropped() {
@@ -79,15 +62,6 @@ mod tests {
     fn a_guard_marks_its_own_thread_only() {
         let _guard = Guard::enter();
         assert!(!std::thread::spawn(is_set).join().unwrap());
-    }
-
-    #[test]
-    fn a_callback_runs_without_the_mark_and_leaves_it_as_it_was() {
-        let _guard = Guard::enter();
-        assert!(!outside(is_set));
-        assert!(is_set());
-        let panicked = std::panic::catch_unwind(|| outside(|| panic!("a callback's own panic")));
-        assert!(panicked.is_err() && is_set());
     }
 
     #[test]

@@ -23,6 +23,11 @@
 //! gpumem_test::main!(); // in Cargo.toml: [[test]] name = "…", harness = false
 //! ```
 //!
+//! The code under test stays as it is (cudarc, burn, candle, a C library): on Linux with glibc every
+//! call of the CUDA driver in the test's process goes through the policy and the budget, whether
+//! the driver is there or simulated. Programs that are linked against libcuda need the feature
+//! `direct`; without the feature `cuda` (on by default) every device is simulated.
+//!
 //! Where things are: the attribute's options are in [`gpu_mem_test`](macro@gpu_mem_test), the handle is [`Gpu`], the
 //! allocators are [`CachingPolicy`] and [`DriverPolicy`] over any [`DeviceMemory`] ([`SimDevice`]),
 //! and [`Replay`] runs a [`Trace`] (a PyTorch memory snapshot, or your own list) under any of them.

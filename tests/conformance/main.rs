@@ -45,6 +45,7 @@ const KNOWN: &[&str] = &[
     "caching/summary/oom.txt",
     "caching/summary/summary_stats.json",
     "caching/real/*/*.stats.json",
+    "facts/*",
     "record/*",
 ];
 

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use gpumem_test::prelude::*;
 
 use crate::call;
-use crate::driver::{Outcome, alloc, alloc_async, context, free, free_async, memory};
+use crate::driver::{Outcome, Refused, alloc, alloc_async, context, free, free_async, memory};
 
 const MIB: u64 = 1 << 20;
 
@@ -82,14 +82,17 @@ fn a_reset_takes_what_was_passed_to_the_driver_too() -> TestResult {
     Ok(())
 }
 
+/// Source: driver 580.159 on an H200.
 #[gpu_mem_test(policy = ["driver", "caching"])]
-fn a_free_without_a_context_is_refused(gpu: &Gpu) -> TestResult {
+fn without_a_context_the_plain_free_frees_and_the_ordered_one_does_not(gpu: &Gpu) -> TestResult {
     let primary = context()?;
-    let block = alloc(4 << 20)?;
+    let (plain, ordered) = (alloc(4 << 20)?, alloc_async(4 << 20, 0)?);
     call!(cuCtxSetCurrent(0 => u64))?;
-    assert!(free(block).is_err());
+    free(plain)?;
+    assert_eq!(free(plain), Err(Refused("cuMemFree_v2", 1)));
+    assert_eq!(free_async(ordered, 0), Err(Refused("cuMemFreeAsync", 201)));
     call!(cuCtxSetCurrent(primary => u64))?;
     assert_eq!(gpu.memory_allocated(), Bytes::mib(4));
-    free(block)?;
+    free_async(ordered, 0)?;
     Ok(())
 }

@@ -103,6 +103,9 @@ pub(super) fn of(
     if passed && !summary.not_simulated.is_empty() {
         notes.push(report::not_simulated(&summary));
     }
+    if passed && !summary.taken_on_trust.is_empty() {
+        notes.push(report::taken_on_trust(&summary));
+    }
     let judged = Judged {
         summary: &summary,
         bounds: &bounds,

@@ -93,6 +93,7 @@ pub(crate) enum Availability {
     /// It does.
     Ready,
     /// There is none on this platform: tests that need it are to be skipped, with the reason.
+    #[cfg_attr(gpumem_door, allow(dead_code))] // the twin's
     Unsupported {
         /// What the platform lacks.
         reason: &'static str,

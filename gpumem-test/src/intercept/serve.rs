@@ -102,14 +102,29 @@ fn at_point(session: &Arc<Session>) {
     pools::measure_all(door);
     door.record_launches();
     door.record_not_simulated();
+    door.record_taken_on_trust();
 }
 
 impl Door {
     fn record_launches(&self) {
-        let count = self.launches();
+        let count = self.launches() + sim_driver::library_launches();
         if count > 0 {
             let cause = self.cause_without_place();
             self.record(DeviceId(0), cause, EventKind::Launches { count });
+        }
+    }
+
+    /// Each note once, when it first turns up.
+    fn record_taken_on_trust(&self) {
+        static SAID: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+        let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+        for note in sim_driver::notes() {
+            if !said.contains(&note) {
+                let cause = self.cause_without_place();
+                let what = self.intern(note);
+                self.record(DeviceId(0), cause, EventKind::TakenOnTrust { what });
+                said.push(note);
+            }
         }
     }
 

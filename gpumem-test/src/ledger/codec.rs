@@ -57,6 +57,7 @@ const DEVICE_SAMPLE: u8 = 23;
 const SHADOW_DIFFERS: u8 = 24;
 const BUDGET_EXCEEDED: u8 = 25;
 const FRAMES: u8 = 26;
+const TAKEN_ON_TRUST: u8 = 27;
 
 /// Frames in the first slot of a call site.
 const FIRST_FRAMES: usize = SLOT_WORDS - 2;
@@ -230,6 +231,10 @@ pub(super) fn encode(event: Event) -> [u64; SLOT_WORDS] {
         EventKind::NotSimulated { name } => {
             extra = name.0;
             NOT_SIMULATED
+        }
+        EventKind::TakenOnTrust { what } => {
+            extra = what.0;
+            TAKEN_ON_TRUST
         }
         EventKind::Launches { count } => {
             words[2] = count;
@@ -432,6 +437,9 @@ fn decode_event(slot: [u64; SLOT_WORDS]) -> Option<Event> {
         },
         NOT_SIMULATED => EventKind::NotSimulated {
             name: TextId(extra),
+        },
+        TAKEN_ON_TRUST => EventKind::TakenOnTrust {
+            what: TextId(extra),
         },
         LAUNCHES => EventKind::Launches { count: slot[2] },
         UNKNOWN_FREE => EventKind::UnknownFree {

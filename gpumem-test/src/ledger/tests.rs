@@ -57,6 +57,7 @@ fn kinds() -> Vec<EventKind> {
         EventKind::ThreadEnd,
         EventKind::Misuse { message: TextId(9) },
         EventKind::NotSimulated { name: TextId(10) },
+        EventKind::TakenOnTrust { what: TextId(12) },
         EventKind::Launches { count: u64::MAX },
         EventKind::UnknownFree {
             address: Address(11),

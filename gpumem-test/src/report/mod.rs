@@ -23,6 +23,11 @@ pub(crate) fn not_simulated(summary: &Summary) -> String {
     messages::not_simulated(summary).unwrap_or_default()
 }
 
+/// What the simulated driver took on trust, in one line; empty if there was nothing.
+pub(crate) fn taken_on_trust(summary: &Summary) -> String {
+    messages::taken_on_trust(summary).unwrap_or_default()
+}
+
 /// A test that ran, judged.
 #[derive(Clone, Copy)]
 pub(crate) struct Judged<'a> {

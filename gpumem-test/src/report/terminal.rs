@@ -201,6 +201,9 @@ impl<'a> Report<'a> {
             self.line(2, &names);
             self.line(2, messages::ON_A_GPU);
         }
+        if let Some(notes) = messages::taken_on_trust(summary) {
+            self.line(2, &notes);
+        }
     }
 
     fn course(&mut self, device: &DeviceSummary) {

@@ -7,7 +7,7 @@ use super::opened;
 use crate::abi::Status;
 
 /// The version that the simulated driver answers. Source: driver 580.159, CUDA 13.0.
-pub(super) const VERSION: c_int = 13_000;
+const VERSION: c_int = 13_000;
 
 driver_functions! {
     fn cuInit(flags: c_uint) {

@@ -45,8 +45,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-#[allow(unused_imports)] // for the door and the report
-pub(crate) use self::launch::launches;
+pub(crate) use self::launch::library_launches;
 pub(crate) use self::libraries::{Library, library, library_function};
 #[allow(unused_imports)] // for the hooks
 pub(crate) use self::memory::{MemoryAt, MemoryKind, memory_at};
@@ -187,12 +186,6 @@ fn same_function(name: &str) -> &str {
         "cuStreamDestroy" => "cuStreamDestroy_v2",
         other => other,
     }
-}
-
-/// The device of the calling thread's context.
-#[cfg(test)]
-fn current_device() -> Option<usize> {
-    contexts::current().ok().map(|current| current.ordinal)
 }
 
 /// Waits for the functions of the program that run in the streams of a device, for hooks.

@@ -13,7 +13,7 @@ use super::contexts::Context;
 use super::graphs::GraphMemory;
 use super::handles::Table;
 use super::memory::Memory;
-use super::streams::{Event, HostFunctions, Stream, StreamMemory, ThreadKey};
+use super::streams::{Event, HostFunctions, Stream, ThreadKey};
 use crate::abi::{Handle, Status};
 use crate::ids::PoolId;
 
@@ -51,7 +51,10 @@ pub(super) struct PerDevice {
     pub(super) default_pool: Handle,
     /// The pool that allocations without one come from.
     pub(super) current_pool: Handle,
-    pub(super) stream_memory: StreamMemory,
+    /// Whether the driver took what it needs for managed memory.
+    pub(super) has_managed: bool,
+    /// Bytes of the variables of all modules.
+    pub(super) variables: u64,
 }
 
 impl State {
@@ -66,7 +69,8 @@ impl State {
                     retained: 0,
                     default_pool,
                     current_pool: default_pool,
-                    stream_memory: StreamMemory::default(),
+                    has_managed: false,
+                    variables: 0,
                 }
             })
             .collect();

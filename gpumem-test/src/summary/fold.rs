@@ -71,6 +71,7 @@ pub(super) fn fold(recording: &Recording, about: &About) -> Summary {
         misuse: misuse(recording),
         violations: violations(recording),
         not_simulated: not_simulated(recording),
+        taken_on_trust: taken_on_trust(recording),
         devices,
     }
 }
@@ -130,15 +131,24 @@ fn violations(recording: &Recording) -> Vec<String> {
 }
 
 fn not_simulated(recording: &Recording) -> Vec<String> {
-    let names = recording
-        .events
-        .iter()
-        .filter_map(|event| match event.kind {
-            EventKind::NotSimulated { name } => Some(recording.text(name)),
-            _ => None,
-        });
-    let names: BTreeSet<&str> = names.collect();
-    names.into_iter().map(str::to_owned).collect()
+    texts(recording, |kind| match kind {
+        EventKind::NotSimulated { name } => Some(name),
+        _ => None,
+    })
+}
+
+fn taken_on_trust(recording: &Recording) -> Vec<String> {
+    texts(recording, |kind| match kind {
+        EventKind::TakenOnTrust { what } => Some(what),
+        _ => None,
+    })
+}
+
+/// The texts that some events have, each once, sorted.
+fn texts(recording: &Recording, of: impl Fn(EventKind) -> Option<TextId>) -> Vec<String> {
+    let ids = recording.events.iter().filter_map(|event| of(event.kind));
+    let texts: BTreeSet<&str> = ids.map(|id| recording.text(id)).collect();
+    texts.into_iter().map(str::to_owned).collect()
 }
 
 /// The name of each checkpoint by the index of its event; the second `x` is `x#2`.
@@ -351,6 +361,7 @@ fn is_mark(kind: &EventKind) -> bool {
         | EventKind::DriverTaken { .. }
         | EventKind::DriverReturned { .. }
         | EventKind::NotSimulated { .. }
+        | EventKind::TakenOnTrust { .. }
         | EventKind::Launches { .. }
         | EventKind::UnknownFree { .. }
         | EventKind::DoorViolation { .. }

@@ -176,6 +176,7 @@ impl Heap {
             | EventKind::DriverTaken { .. }
             | EventKind::DriverReturned { .. }
             | EventKind::NotSimulated { .. }
+            | EventKind::TakenOnTrust { .. }
             | EventKind::Launches { .. }
             | EventKind::UnknownFree { .. }
             | EventKind::DoorViolation { .. }

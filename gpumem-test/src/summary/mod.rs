@@ -82,6 +82,8 @@ pub struct Summary {
     /// Functions of the driver that were asked for and that the simulated one does not have, by
     /// name.
     pub not_simulated: Vec<String>,
+    /// What the simulated driver took on trust that a real one knows, in words.
+    pub taken_on_trust: Vec<String>,
     /// The figures of each device, by number; never empty.
     pub devices: Vec<DeviceSummary>,
 }

@@ -214,6 +214,11 @@ impl Script {
         self.event(EventKind::NotSimulated { name })
     }
 
+    pub(crate) fn taken_on_trust(&mut self, what: &str) -> &mut Self {
+        let what = self.text(what);
+        self.event(EventKind::TakenOnTrust { what })
+    }
+
     pub(crate) fn violation(&mut self, message: &str) -> &mut Self {
         let message = self.text(message);
         self.event(EventKind::DoorViolation { message })

@@ -41,7 +41,7 @@ impl DeviceMemory for SimDevice {
     }
 
     fn map(&mut self, address: Address, size: u64, page: u64) -> Result<(), Refusal> {
-        self.vmm.back(&mut self.supply, address, size, page)
+        self.under_pressure(|device| device.vmm.back(&mut device.supply, address, size, page))
     }
 
     /// # Panics

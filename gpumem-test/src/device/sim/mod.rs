@@ -139,6 +139,11 @@ impl SimDevice {
         self.direct.base()
     }
 
+    /// Whether an address is in a plain allocation.
+    pub(crate) fn has_plain(&self, address: Address) -> bool {
+        self.direct.containing(address).is_some()
+    }
+
     /// Takes plain memory in rows of `width` bytes (`cuMemAllocPitch`): the address, and the
     /// distance of two rows in bytes.
     ///
@@ -182,7 +187,7 @@ impl SimDevice {
     /// [`Refusal::OutOfMemory`]; [`Refusal::InvalidValue`] if `size` is no multiple of the
     /// granularity, or 0.
     pub fn create_pages(&mut self, size: u64) -> Result<PageHandle, Refusal> {
-        self.vmm.create(&mut self.supply, size)
+        self.under_pressure(|device| device.vmm.create(&mut device.supply, size))
     }
 
     /// Reserves address space (`cuMemAddressReserve`) at a multiple of `alignment`, a power of two.
@@ -237,13 +242,19 @@ impl SimDevice {
         if size == 0 {
             return Err(Refusal::InvalidValue);
         }
-        match self.direct.allocate(&mut self.supply, size) {
-            Err(Refusal::OutOfMemory) => {
-                if !self.release_spare_chunks() {
-                    return Err(Refusal::OutOfMemory);
-                }
-                self.direct.allocate(&mut self.supply, size)
-            }
+        self.under_pressure(|device| device.direct.allocate(&mut device.supply, size))
+    }
+
+    /// Takes something; where there is too little, once more after the pools gave up what they do
+    /// not use.
+    ///
+    /// Source: plain memory and pages (`cuMemCreate`), driver 580.159 on an H200.
+    fn under_pressure<R>(
+        &mut self,
+        take: impl Fn(&mut Self) -> Result<R, Refusal>,
+    ) -> Result<R, Refusal> {
+        match take(self) {
+            Err(Refusal::OutOfMemory) if self.release_spare_chunks() => take(self),
             outcome => outcome,
         }
     }

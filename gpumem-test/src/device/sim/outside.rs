@@ -15,11 +15,10 @@ impl SimDevice {
     /// # Errors
     /// [`Refusal::OutOfMemory`]; then nothing was taken.
     pub fn charge(&mut self, bytes: u64) -> Result<(), Refusal> {
-        let taken =
-            self.supply.take(bytes) || (self.release_spare_chunks() && self.supply.take(bytes));
-        if !taken {
-            return Err(Refusal::OutOfMemory);
-        }
+        self.under_pressure(|device| {
+            let taken = device.supply.take(bytes);
+            taken.then_some(()).ok_or(Refusal::OutOfMemory)
+        })?;
         self.charged += bytes;
         Ok(())
     }

@@ -193,13 +193,22 @@ impl SimDevice {
         if wanted.base().is_some() {
             return Ok(());
         }
-        let size = wanted.range_bytes();
-        let mut taken: Vec<(u64, u64)> = self
-            .pools
-            .iter()
-            .flatten()
+        let start = self.vacant_range(wanted.range_bytes())?;
+        self.set_pool_base(pool, Address(start))
+    }
+
+    /// The bytes of addresses that the default pool has.
+    pub(super) fn default_pool_range(&self) -> u64 {
+        self.pools[0].as_ref().map_or(0, Pool::range_bytes)
+    }
+
+    /// The lowest place for so many bytes of addresses, beside the pools' and the graphs'.
+    pub(super) fn vacant_range(&self, size: u64) -> Result<u64, Refusal> {
+        let pools = self.pools.iter().flatten();
+        let mut taken: Vec<(u64, u64)> = pools
             .filter_map(|pool| Some((pool.base()?, pool.range_bytes())))
             .collect();
+        taken.extend(self.statics.graphs.map(|(start, end)| (start, end - start)));
         taken.sort_unstable();
         let mut start = self.window.first_pool;
         for (base, length) in taken {
@@ -211,7 +220,7 @@ impl SimDevice {
         if self.window.end_of_pools.saturating_sub(start) < size {
             return Err(Refusal::OutOfMemory);
         }
-        self.set_pool_base(pool, Address(start))
+        Ok(start)
     }
 
     /// The pool whose range contains an address.

@@ -20,6 +20,10 @@ pub(super) struct Statics {
     pieces: BTreeMap<u64, u64>,
     /// Addresses are given upwards in here, half-open.
     window: (u64, u64),
+    /// Addresses of graphs' memory, half-open, once some was wanted.
+    pub(super) graphs: Option<(u64, u64)>,
+    /// Bytes of each stretch of them that a graph has, by its address.
+    spans: BTreeMap<u64, u64>,
 }
 
 impl Default for Statics {
@@ -27,6 +31,8 @@ impl Default for Statics {
         Self {
             pieces: BTreeMap::new(),
             window: (FIRST, END),
+            graphs: None,
+            spans: BTreeMap::new(),
         }
     }
 }
@@ -42,7 +48,7 @@ impl Statics {
     fn take(&mut self, size: u64) -> Option<Address> {
         let length = size.max(1).checked_next_multiple_of(UNIT)?;
         let (mut start, end) = self.window;
-        for (&taken, &bytes) in &self.pieces {
+        for (&taken, &bytes) in self.pieces.range(start..) {
             if taken - start >= length {
                 break;
             }
@@ -52,6 +58,22 @@ impl Statics {
             return None;
         }
         self.pieces.insert(start, size);
+        Some(Address(start))
+    }
+
+    /// The first vacant stretch of graphs' addresses.
+    fn take_span(&mut self, bytes: u64) -> Option<Address> {
+        let (mut start, end) = self.graphs?;
+        for (&taken, &length) in &self.spans {
+            if taken - start >= bytes {
+                break;
+            }
+            start = taken + length;
+        }
+        if end - start < bytes {
+            return None;
+        }
+        self.spans.insert(start, bytes);
         Some(Address(start))
     }
 
@@ -66,6 +88,30 @@ impl SimDevice {
     /// Takes such memory; no budget counts it.
     pub(crate) fn take_static(&mut self, size: u64) -> Result<Address, Refusal> {
         self.statics.take(size).ok_or(Refusal::OutOfMemory)
+    }
+
+    /// Takes addresses for memory of a graph, of which pieces are placed in them. Graphs have a
+    /// range of their own beside the pools', given when the first of them is wanted.
+    ///
+    /// Source: the first graph of a process lay at 0x302000000, as its first pool does, the next
+    /// one 32 MiB on (driver 580.159 on an H200, `tests/traces/facts/`).
+    pub(crate) fn take_span(&mut self, bytes: u64) -> Result<Address, Refusal> {
+        if self.statics.graphs.is_none() {
+            let length = self.default_pool_range();
+            let start = self.vacant_range(length)?;
+            self.statics.graphs = Some((start, start + length));
+        }
+        self.statics.take_span(bytes).ok_or(Refusal::OutOfMemory)
+    }
+
+    /// Gives such addresses back.
+    pub(crate) fn give_span(&mut self, start: Address) {
+        self.statics.spans.remove(&start.0);
+    }
+
+    /// Places a piece in addresses of a graph.
+    pub(crate) fn place_static(&mut self, address: Address, bytes: u64) {
+        self.statics.pieces.insert(address.0, bytes);
     }
 
     /// Gives such memory back; nothing happens if there is none.

@@ -53,8 +53,13 @@ fn plain(door: &Door, address: u64, block: HeldBlock) -> Code {
         door.session.held().add(address, block);
         return Status::NOT_PERMITTED.0;
     }
-    // What the driver refuses, so do we: no context, a capture that forbids it.
-    let refused = door.device().err().map(|status| status.0);
+    // What the driver refuses, so do we: a driver that is not there, a capture that forbids it. It
+    // needs no context.
+    // Source: driver 580.159 on an H200: `cuMemFree` without a context frees, `cuMemFreeAsync` does
+    // not (201).
+    let refused = (door.device().err())
+        .filter(|status| *status != Status::INVALID_CONTEXT)
+        .map(|status| status.0);
     if let Some(code) = refused.or_else(|| graphs::forbidden(door)) {
         door.session.held().add(address, block);
         return match code {

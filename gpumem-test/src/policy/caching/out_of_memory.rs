@@ -108,16 +108,18 @@ impl CachingPolicy {
             .limit
             .map_or(u64::MAX, |limit| limit.saturating_sub(self.reserved));
         shortage.headroom = device.memory_info().free.min(within_limit);
-        // Less than the segment that would be taken is of no use, however small the request.
-        if !self.config.expandable_segments {
-            let segment = self.rounding.segment(rounded);
-            for headroom in [
-                &mut shortage.headroom,
-                &mut shortage.headroom_without_budget,
-            ] {
-                if *headroom < segment {
-                    *headroom = 0;
-                }
+        // Less than the segment that would be taken is of no use, however small the request; an
+        // expandable segment grows by whole pages.
+        let segment = self.rounding.segment(rounded);
+        let page = self.page_size(self.pool_of(list).small);
+        for headroom in [
+            &mut shortage.headroom,
+            &mut shortage.headroom_without_budget,
+        ] {
+            if self.config.expandable_segments {
+                *headroom -= *headroom % page;
+            } else if *headroom < segment {
+                *headroom = 0;
             }
         }
         for (_, block) in self.blocks.iter() {

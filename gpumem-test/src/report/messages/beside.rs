@@ -101,6 +101,12 @@ pub(in crate::report) fn not_simulated(summary: &Summary) -> Option<String> {
     Some(format!("not simulated: {}{more}", shown.join(", ")))
 }
 
+/// What the simulated driver took on trust; none if there was nothing.
+pub(in crate::report) fn taken_on_trust(summary: &Summary) -> Option<String> {
+    let notes = &summary.taken_on_trust;
+    (!notes.is_empty()).then(|| format!("taken on trust: {}", notes.join("; ")))
+}
+
 /// What to do where functions are not simulated.
 pub(in crate::report) const ON_A_GPU: &str = "help: the code was told that they are not there; a GPU has them, and GPUMEM_UNSUPPORTED=error makes \
      them fail the test";

@@ -45,8 +45,11 @@ pub(in crate::report) fn explanation(request: &FailedRequest, summary: &Summary)
                 Some(budget) => format!("the budget of {budget}"),
                 None => "the policy's limit".to_owned(),
             };
+            let left = left_of_budget(request, summary).map_or_else(String::new, |left| {
+                format!("; the {left} left is too little for a whole segment")
+            });
             format!(
-                "{} is reserved of {budget}, the code holds {}; without it the device had room",
+                "{} is reserved of {budget}, the code holds {}{left}; without it the device had room",
                 at.reserved, at.allocated
             )
         }
@@ -63,6 +66,15 @@ pub(in crate::report) fn explanation(request: &FailedRequest, summary: &Summary)
             summary.device_total, at.reserved
         ),
     }
+}
+
+/// What was left of the budget, where the request alone would have fitted: the policy takes memory
+/// in larger pieces.
+fn left_of_budget(request: &FailedRequest, summary: &Summary) -> Option<Bytes> {
+    let unreserved = (summary.budget?.get()).saturating_sub(request.at.reserved.get());
+    // Memory that no policy serves is charged too, and only the device knows it here.
+    let left = Bytes::new(unreserved.min(request.device_free.get()));
+    (left >= request.rounded).then_some(left)
 }
 
 /// What can be done about a request that failed.

@@ -18,7 +18,7 @@ use crate::summary::{Holder, Leak, Moment, Others, Summary};
 
 use super::Next;
 
-pub(super) use beside::{ON_A_GPU, device as beside, not_simulated, passed};
+pub(super) use beside::{ON_A_GPU, device as beside, not_simulated, passed, taken_on_trust};
 pub(super) use failed::{explanation, failed_request};
 #[cfg(test)]
 pub(super) use finding::option;

@@ -5,8 +5,8 @@
 //! capture's id, and what is issued on it comes here ([`keep`]) instead of being done. Something
 //! that no graph can hold makes the capture invalid: it goes on and can only be ended.
 //!
-//! Source: the driver's interface on stream capture, version 13.0; which errors leave a capture
-//! valid is not said there and was not measured.
+//! Source: the driver's interface on stream capture, version 13.0. Which errors leave a capture
+//! valid is not said there: `tests/traces/facts/h200_graphs.txt` has what was measured of it.
 
 mod begin;
 mod info;
@@ -72,7 +72,7 @@ fn with_all<R>(run: impl FnOnce(&mut FxHashMap<CaptureId, Capture>) -> R) -> Res
     Ok(run(&mut lock(&opened()?.state.captures.all)))
 }
 
-fn goes_on(id: CaptureId) -> bool {
+pub(super) fn goes_on(id: CaptureId) -> bool {
     with_all(|captures| captures.contains_key(&id)).unwrap_or(false)
 }
 
@@ -203,7 +203,7 @@ pub(super) fn wait_event(
         }
         (None, Some(id)) => {
             if !goes_on(id) {
-                return Err(Status::CAPTURED_EVENT); // its capture has ended
+                return Err(Status::INVALID_VALUE); // Source: driver 580.159
             }
             if stream.is_legacy() {
                 invalidate(id);

@@ -4,7 +4,8 @@ use std::ffi::c_int;
 
 use super::current;
 use crate::abi::Status;
-use crate::sim_driver::devices::cards;
+use crate::sim_driver::devices::cards::{self, Card, card_of};
+use crate::sim_driver::devices::persisting_l2;
 use crate::sim_driver::export::{Answer, put};
 
 const STACK_SIZE: c_int = 0;
@@ -14,17 +15,38 @@ const DEV_RUNTIME_SYNC_DEPTH: c_int = 3;
 const DEV_RUNTIME_PENDING_LAUNCH_COUNT: c_int = 4;
 const MAX_L2_FETCH_GRANULARITY: c_int = 5;
 const PERSISTING_L2_CACHE_SIZE: c_int = 6;
+/// Can only be asked for.
+const SHARED_MEMORY_SIZE: c_int = 7;
+/// As above: graphics contexts are not shared.
+const GRAPHICS_ENABLED: c_int = 8;
+const GRAPHICS_SHARED_MEMORY: c_int = 9;
 
-/// The limits' values by their numbers.
-///
-/// Source: the interface's documentation for the defaults.
-#[derive(Clone, Debug)]
-pub(super) struct Limits([usize; 7]);
+/// The limits that were set, by their numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Limits([Option<usize>; 7]);
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self([1 << 10, 1 << 20, 8 << 20, 2, 2048, 64, 0])
+impl Limits {
+    fn stack(&self) -> u64 {
+        self.0[STACK_SIZE as usize].map_or(DEFAULT_STACK, |bytes| bytes as u64)
     }
+}
+
+/// A limit that was not set.
+///
+/// Source: driver 580.159 on an H200; what depends on the card is the same part of another's cache.
+fn default_of(limit: c_int, card: Card) -> Result<usize, Status> {
+    Ok(match limit {
+        STACK_SIZE => DEFAULT_STACK as usize,
+        PRINTF_FIFO_SIZE => 8_650_752,
+        MALLOC_HEAP_SIZE => 8 << 20,
+        DEV_RUNTIME_PENDING_LAUNCH_COUNT => 2048,
+        MAX_L2_FETCH_GRANULARITY => 64,
+        PERSISTING_L2_CACHE_SIZE => persisting_l2(card) as usize / 10 * 3,
+        SHARED_MEMORY_SIZE => card.shared_per_block as usize,
+        GRAPHICS_ENABLED => 0,
+        DEV_RUNTIME_SYNC_DEPTH | GRAPHICS_SHARED_MEMORY => return Err(Status::UNSUPPORTED_LIMIT),
+        _ => return Err(Status::INVALID_VALUE),
+    })
 }
 
 /// The stack that a context comes with, in its own overhead.
@@ -50,7 +72,7 @@ fn set_stack(bytes: usize) -> Answer {
     let before = {
         let tables = &mut *current.host.state.tables();
         stack_memory(
-            tables.contexts.get(current.context)?.limits.0[0] as u64,
+            tables.contexts.get(current.context)?.limits.stack(),
             threads,
         )
     };
@@ -65,7 +87,7 @@ fn set_stack(bytes: usize) -> Answer {
     let tables = &mut *current.host.state.tables();
     let context = tables.contexts.get_mut(current.context)?;
     context.outside = context.outside + wanted - before;
-    context.limits.0[0] = bytes;
+    context.limits.0[STACK_SIZE as usize] = Some(bytes);
     Ok(())
 }
 
@@ -78,23 +100,21 @@ driver_functions! {
             | MAX_L2_FETCH_GRANULARITY | PERSISTING_L2_CACHE_SIZE => {
                 let current = current()?;
                 let tables = &mut *current.host.state.tables();
-                tables.contexts.get_mut(current.context)?.limits.0[limit as usize] = value;
+                tables.contexts.get_mut(current.context)?.limits.0[limit as usize] = Some(value);
                 Ok(())
             }
-            DEV_RUNTIME_SYNC_DEPTH => Err(Status::UNSUPPORTED_LIMIT),
+            DEV_RUNTIME_SYNC_DEPTH | GRAPHICS_SHARED_MEMORY => Err(Status::UNSUPPORTED_LIMIT),
             _ => Err(Status::INVALID_VALUE),
         }
     }
 
     fn cuCtxGetLimit(value: *mut usize, limit: c_int) {
         let current = current()?;
-        if limit == DEV_RUNTIME_SYNC_DEPTH {
-            return Err(Status::UNSUPPORTED_LIMIT);
-        }
-        let index = usize::try_from(limit).map_err(|_| Status::INVALID_VALUE)?;
+        let card = current.device(|device| card_of(device.profile()));
+        let default = default_of(limit, card)?;
         let tables = current.host.state.tables();
-        let limits = &tables.contexts.get(current.context)?.limits.0;
-        put(value, *limits.get(index).ok_or(Status::INVALID_VALUE)?)
+        let set = tables.contexts.get(current.context)?.limits.0.get(limit as usize).copied();
+        put(value, set.flatten().unwrap_or(default))
     }
 }
 

@@ -16,6 +16,7 @@ pub(super) use self::settings::PRIORITIES;
 #[cfg(test)]
 pub(super) use self::stack::forget_all;
 use super::handles::new_handle;
+use super::streams::StreamMemory;
 use super::{Function, Host, host};
 use crate::abi::{Handle, Status};
 use crate::device::sim::SimDevice;
@@ -35,8 +36,7 @@ pub(super) struct Context {
     shared_config: c_int,
     /// Bytes that it took from the device beside any budget.
     pub(super) outside: u64,
-    /// How many pages of that are for streams.
-    pub(super) stream_pages: u64,
+    pub(super) stream_memory: StreamMemory,
     /// Ordinals of the devices whose memory it may use.
     peers: Vec<usize>,
 }
@@ -52,9 +52,10 @@ impl Context {
             id: new_handle(),
             limits: Limits::default(),
             cache_config: 0,
-            shared_config: 0,
+            // Banks of four bytes. Source: driver 580.159 on an H200.
+            shared_config: 1,
             outside: 0,
-            stream_pages: 0,
+            stream_memory: StreamMemory::default(),
             peers: Vec::new(),
         }
     }

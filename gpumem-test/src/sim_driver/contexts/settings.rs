@@ -6,11 +6,17 @@ use super::create::flags_are_known;
 use super::{Current, active, current, named};
 use crate::abi::{Handle, Ordinal, Status};
 use crate::sim_driver::export::{Answer, put, put_if};
-use crate::sim_driver::init::VERSION;
 use crate::sim_driver::{capture, streams};
 
-/// The least and the greatest priority of a stream. Source: H100 and later.
+/// The least and the greatest priority of a stream. Source: driver 580.159 on an H200.
 pub(in crate::sim_driver) const PRIORITIES: (c_int, c_int) = (0, -5);
+
+/// What `cuCtxGetApiVersion` says of every context. Source: as above, of a primary one.
+const API_VERSION: c_uint = 3020;
+
+/// `CU_CTX_MAP_HOST`, which `cuCtxGetFlags` has always. Source: as above; the primary context's
+/// state is without it.
+const MAPS_HOST: c_uint = 8;
 
 /// Waits for everything on a device.
 fn synchronize(current: Current) -> Answer {
@@ -40,7 +46,7 @@ driver_functions! {
     fn cuCtxGetFlags(flags: *mut c_uint) {
         let current = current()?;
         let tables = current.host.state.tables();
-        put(flags, tables.contexts.get(current.context)?.flags)
+        put(flags, tables.contexts.get(current.context)?.flags | MAPS_HOST)
     }
 
     fn cuCtxSetFlags(flags: c_uint) {
@@ -60,7 +66,7 @@ driver_functions! {
 
     fn cuCtxGetApiVersion(context: Handle, version: *mut c_uint) {
         named(context)?;
-        put(version, VERSION.unsigned_abs())
+        put(version, API_VERSION)
     }
 
     fn cuCtxGetCacheConfig(config: *mut c_int) {

@@ -10,9 +10,18 @@ use crate::sim_driver::unsupported::refuse;
 
 use super::cards::card_of;
 
-/// A simulated device's place on the bus: a device is the bus of its ordinal, from 1.
-pub(super) fn bus(ordinal: usize) -> c_int {
-    ordinal as c_int + 1
+/// A simulated device's place: its bus, and its number there.
+///
+/// Source: a virtual machine with one H200 has it as `0000:00:06.0`; others follow it.
+pub(super) fn place_on_bus(ordinal: usize) -> (c_int, c_int) {
+    let number = ordinal + 6;
+    ((number / 32) as c_int, (number % 32) as c_int)
+}
+
+/// The place as text, without its domain.
+fn place_text(ordinal: usize) -> String {
+    let (bus, number) = place_on_bus(ordinal);
+    format!("{bus:02X}:{number:02X}.0")
 }
 
 /// Sixteen bytes that tell a device from others, the same in every process.
@@ -64,8 +73,8 @@ driver_functions! {
     }
 
     fn cuDeviceGetPCIBusId(id: *mut c_char, length: c_int, device: Ordinal) {
-        let bus = bus(ordinal(host()?, device)?);
-        put_text(id, length, &format!("0000:{bus:02X}:00.0"))
+        let place = place_text(ordinal(host()?, device)?);
+        put_text(id, length, &format!("0000:{place}"))
     }
 
     fn cuDeviceGetByPCIBusId(device: *mut Ordinal, id: *const c_char) {
@@ -75,9 +84,9 @@ driver_functions! {
         }
         let wanted = CStr::from_ptr(id).to_string_lossy().to_ascii_uppercase();
         let found = (0..host.devices.count()).find(|ordinal| {
-            let bus = format!("{:02X}:00.0", bus(*ordinal));
+            let place = place_text(*ordinal);
             // Domain and function may be left out.
-            wanted == bus || wanted == format!("0000:{bus}") || wanted == bus[..5]
+            wanted == place || wanted == format!("0000:{place}") || wanted == place[..5]
         });
         put(device, found.ok_or(Status::INVALID_DEVICE)? as Ordinal)
     }

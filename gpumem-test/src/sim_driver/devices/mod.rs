@@ -7,7 +7,7 @@ mod identity;
 mod peers;
 mod total;
 
-pub(super) use self::attributes::attribute;
+pub(super) use self::attributes::{attribute, persisting_l2};
 use super::Function;
 
 pub(super) fn lookup(name: &str) -> Option<Function> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashSet;
 
-use super::memory::Block;
+use super::memory::Span;
 use super::user_objects::References;
 use super::{Operation, destroy, graph};
 use crate::abi::{Handle, Status};
@@ -42,21 +42,19 @@ impl Exec {
         own.ok_or(Status::INVALID_VALUE)
     }
 
-    /// The memory that it allocates.
-    pub(super) fn blocks(&self) -> Result<Vec<Arc<Block>>, Status> {
+    /// Where the memory that it allocates lies.
+    pub(super) fn spans(&self) -> Result<Vec<Arc<Span>>, Status> {
         let graph = graph(self.graph)?;
         let graph = lock(&graph);
-        let mut blocks: Vec<Arc<Block>> = Vec::new();
+        let mut spans: Vec<Arc<Span>> = Vec::new();
         for node in graph.nodes.values() {
             if let Operation::Allocate(block, _) = &node.operation
-                && blocks
-                    .iter()
-                    .all(|known| known.address() != block.address())
+                && spans.iter().all(|known| !Arc::ptr_eq(known, block.span()))
             {
-                blocks.push(block.clone());
+                spans.push(block.span().clone());
             }
         }
-        Ok(blocks)
+        Ok(spans)
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::exec::Exec;
+use super::memory::Span;
 use super::user_objects::References;
 use super::{Block, GRAPHS, NODES, Operation, destroy, graph};
 use crate::abi::{Handle, Status};
@@ -32,12 +33,16 @@ pub(in crate::sim_driver) struct Graph {
     /// What it was made executable as, if it has memory: only one at a time may be.
     pub(super) executable: Weak<Exec>,
     pub(super) references: References,
+    /// Where the memory of its nodes lies.
+    pub(super) spans: Vec<Arc<Span>>,
 }
 
 /// What is left of a graph that is gone.
 pub(super) struct Parts {
     operations: Vec<Operation>,
     references: References,
+    /// They go with the last of it, with nothing locked.
+    _spans: Vec<Arc<Span>>,
 }
 
 impl Parts {
@@ -238,6 +243,7 @@ impl Graph {
         Parts {
             operations: nodes.into_values().map(|node| node.operation).collect(),
             references: std::mem::take(&mut self.references),
+            _spans: std::mem::take(&mut self.spans),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use rustc_hash::FxHashSet;
 
 use super::exec::{EXECS, Exec};
-use super::{Graph, graph, memory, read};
+use super::{Graph, graph, read};
 use crate::abi::{Handle, Status};
 use crate::sim_driver::export::{put, put_if};
 use crate::sim_driver::objects::lock;
@@ -30,7 +30,8 @@ struct InstantiateParams {
 const INVALID_STRUCTURE: c_int = 2;
 
 /// # Errors
-/// `INVALID_VALUE` for a cycle, and for a graph with memory that is executable already.
+/// `INVALID_VALUE` for a cycle; `NOT_SUPPORTED` for a graph with memory that is executable already
+/// (driver 580.159).
 fn instantiate(original: Handle, flags: u64) -> Result<Handle, Status> {
     if flags & !KNOWN != 0 {
         return Err(Status::INVALID_VALUE);
@@ -40,7 +41,7 @@ fn instantiate(original: Handle, flags: u64) -> Result<Handle, Status> {
         let source = lock(&source);
         source.in_order()?;
         if source.has_memory() && source.executable.upgrade().is_some() {
-            return Err(Status::INVALID_VALUE);
+            return Err(Status::NOT_SUPPORTED);
         }
         (source.has_memory(), source.references.retain_all())
     };
@@ -54,9 +55,6 @@ fn instantiate(original: Handle, flags: u64) -> Result<Handle, Status> {
         references: Mutex::new(references),
     });
     if has_memory {
-        for block in exec.blocks()? {
-            memory::prepare(block.ordinal())?;
-        }
         lock(&source).executable = Arc::downgrade(&exec);
     }
     Ok(EXECS.add(exec))

@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use super::memory::Span;
 use super::node::PoolProperties;
 use super::{Block, Operation, add, graph, list, read, with_operation};
 use crate::abi::{DevicePtr, Handle, Status};
@@ -36,11 +37,34 @@ pub(in crate::sim_driver) fn allocate(
     };
     let block = match known {
         Some(block) => block,
-        None => Block::new(ordinal, bytes)?,
+        None => place(graph_handle, ordinal, bytes)?,
     };
     let address = block.address();
     let node = add(graph_handle, before, Operation::Allocate(block, properties))?;
     Ok((node, address))
+}
+
+/// Memory for a node of a graph: in a span that the graph has, else in one of its own.
+fn place(graph_handle: Handle, ordinal: usize, bytes: u64) -> Result<Arc<Block>, Status> {
+    let graph = graph(graph_handle)?;
+    let own: Vec<Arc<Span>> = {
+        let graph = lock(&graph);
+        let spans = graph.spans.iter();
+        spans
+            .filter(|span| span.ordinal() == ordinal)
+            .cloned()
+            .collect()
+    };
+    for span in &own {
+        if bytes > 0
+            && let Some(block) = Block::new(span, bytes)?
+        {
+            return Ok(block);
+        }
+    }
+    let span = Span::new(ordinal, bytes)?;
+    lock(&graph).spans.push(span.clone());
+    Block::new(&span, bytes)?.ok_or(Status::OUT_OF_MEMORY)
 }
 
 /// Adds a node that frees memory of a graph.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::exec::{AUTO_FREE, Exec, exec};
-use super::memory::{self, Block};
+use super::memory::{self, Block, Span};
 use super::{Graph, Operation, graph};
 use crate::abi::{DevicePtr, Handle, Status};
 use crate::sim_driver::copies::{Copy, Fill};
@@ -169,13 +169,13 @@ impl Run {
 
 /// Backs the memory of an executable graph, on each device that it has some of.
 fn back(exec: &Exec) -> Answer {
-    let mut blocks = exec.blocks()?;
-    while let Some(first) = blocks.first() {
+    let mut spans = exec.spans()?;
+    while let Some(first) = spans.first() {
         let ordinal = first.ordinal();
-        let is_own = |block: &Arc<Block>| block.ordinal() == ordinal;
-        let (own, others): (Vec<_>, Vec<_>) = blocks.into_iter().partition(is_own);
+        let is_own = |span: &Arc<Span>| span.ordinal() == ordinal;
+        let (own, others): (Vec<_>, Vec<_>) = spans.into_iter().partition(is_own);
         memory::back(ordinal, &own)?;
-        blocks = others;
+        spans = others;
     }
     Ok(())
 }

@@ -1,21 +1,18 @@
 //! Arrays: memory that only copies, textures and surfaces reach.
 //!
-//! An array is pages of its device, whole pages of 2 MiB, mapped where no program is told; its
-//! elements lie there row after row. Source: an array of 16 MiB takes 16 MiB (driver 580.159,
-//! H200); that smaller ones take a whole page is assumed.
+//! An array lies in pages of its device (`array_pages.rs`), mapped where no program is told; its
+//! elements lie there row after row.
 
 use std::ffi::{c_int, c_uint};
 
+use super::array_pages::{give_back, take};
 use super::formats::element_bytes;
 use crate::abi::{Handle, Status};
-use crate::device::DeviceMemory;
-use crate::ids::{Address, StreamId};
-use crate::sim_driver::contexts::{Current, current};
+use crate::ids::Address;
+use crate::sim_driver::contexts::current;
 use crate::sim_driver::export::{Answer, put};
 use crate::sim_driver::unsupported::refuse;
 use crate::sim_driver::{Host, host};
-
-const PAGE: u64 = 2 << 20;
 
 const LAYERED: c_uint = 1;
 const CUBEMAP: c_uint = 4;
@@ -117,30 +114,6 @@ impl Descriptor {
         }
         Ok(())
     }
-}
-
-/// Takes pages for so many bytes of arrays.
-pub(super) fn take(current: Current, bytes: u64) -> Result<Address, Status> {
-    let bytes = bytes
-        .checked_next_multiple_of(PAGE)
-        .ok_or(Status::OUT_OF_MEMORY)?;
-    Ok(current.device(|device| {
-        let start = device.reserve_range(bytes)?;
-        device
-            .map(start, bytes, PAGE)
-            .inspect_err(|_| device.release_range(start, bytes))?;
-        Ok::<_, crate::device::Refusal>(start)
-    })?)
-}
-
-/// Gives back what [`take`] took.
-pub(super) fn give_back(host: &Host, ordinal: usize, start: Address, bytes: u64) {
-    let bytes = bytes.next_multiple_of(PAGE);
-    host.device(ordinal, |device| {
-        // The null stream is idle: whoever destroys an array has waited for its use.
-        device.unmap(start, bytes, PAGE, StreamId::DEFAULT);
-        device.release_range(start, bytes);
-    });
 }
 
 fn create(descriptor: Descriptor) -> Result<Handle, Status> {
@@ -254,7 +227,8 @@ driver_functions! {
     fn cuArrayGetMemoryRequirements(
         requirements: *mut Requirements, array: Handle, device: c_int,
     ) {
-        let bytes = descriptor_of(array)?.bytes()?.next_multiple_of(PAGE) as usize;
-        put(requirements, Requirements { bytes, alignment: PAGE as usize, reserved: [0; 4] })
+        descriptor_of(array)?;
+        // Only of arrays whose memory is mapped later. Source: driver 580.159.
+        Err(Status::INVALID_VALUE)
     }
 }

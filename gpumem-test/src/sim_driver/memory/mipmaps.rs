@@ -2,7 +2,8 @@
 
 use std::ffi::{c_int, c_uint};
 
-use super::arrays::{Array, Descriptor, Layout, Requirements, give_back, take};
+use super::array_pages::{give_back, take};
+use super::arrays::{Array, Descriptor, Layout, Requirements};
 use crate::abi::{Handle, Status};
 use crate::ids::Address;
 use crate::sim_driver::contexts::current;
@@ -140,9 +141,7 @@ driver_functions! {
         requirements: *mut Requirements, mipmap: Handle, device: c_int,
     ) {
         let host = current()?.host;
-        let bytes = host.state.tables().memory.mipmaps.get(mipmap)?.bytes;
-        let page = 2 << 20;
-        let bytes = (bytes as usize).next_multiple_of(page);
-        put(requirements, Requirements { bytes, alignment: page, reserved: [0; 4] })
+        host.state.tables().memory.mipmaps.get(mipmap)?;
+        Err(Status::INVALID_VALUE) // as of arrays
     }
 }

@@ -4,6 +4,7 @@
 //! an allocation belongs to, pools, pages and mappings by handle, host memory that devices reach,
 //! arrays.
 
+mod array_pages;
 mod arrays;
 mod attributes;
 mod formats;
@@ -24,6 +25,7 @@ mod ranges;
 
 use rustc_hash::FxHashMap;
 
+use self::array_pages::ArrayPages;
 use self::arrays::Array;
 pub(super) use self::arrays::layout_of;
 use self::host::HostRanges;
@@ -50,6 +52,7 @@ pub(super) struct Memory {
     pages: Table<pages::Pages>,
     mapped: Mapped,
     arrays: Table<Array>,
+    array_pages: ArrayPages,
     mipmaps: Table<Mipmap>,
 }
 

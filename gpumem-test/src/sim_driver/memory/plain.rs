@@ -9,7 +9,7 @@ use crate::ids::{Address, StreamId};
 use crate::sim_driver::capture::check_unsafe_call;
 use crate::sim_driver::contexts::{Current, current};
 use crate::sim_driver::export::{Answer, put};
-use crate::sim_driver::{Host, graphs, streams};
+use crate::sim_driver::{Host, graphs, host, streams};
 
 pub(super) fn own(current: Current, address: Address) {
     if address != Address::NULL {
@@ -21,27 +21,37 @@ pub(super) fn own(current: Current, address: Address) {
 /// Frees an allocation of whatever kind but pinned host memory, of whichever device, once
 /// everything on its device is done.
 fn free(address: DevicePtr) -> Answer {
-    let current = current()?;
+    let (host, own) = match current() {
+        Ok(current) => (current.host, current.ordinal),
+        // The address says where it is. Source: one that is none is `INVALID_VALUE` without a
+        // context too, driver 580.159.
+        Err(Status::INVALID_CONTEXT) if address != 0 => {
+            let host = host()?;
+            (
+                host,
+                super::info::find(host, address).map_or(0, |memory| memory.ordinal),
+            )
+        }
+        Err(error) => return Err(error),
+    };
     if address == 0 {
         return Ok(());
     }
     check_unsafe_call()?;
-    streams::wait_for_device(current.host, current.ordinal);
-    if managed::free(current.host, address)? {
+    streams::wait_for_device(host, own);
+    if managed::free(host, address)? {
         return Ok(());
     }
     if let Some(freed) = graphs::free_memory(address) {
         return freed;
     }
     // The own device first: it nearly always is.
-    let others = (0..current.host.devices.count()).filter(|other| *other != current.ordinal);
-    for ordinal in std::iter::once(current.ordinal).chain(others) {
-        let freed = current
-            .host
-            .device(ordinal, |device| device.free(Address(address)));
+    let others = (0..host.devices.count()).filter(|other| *other != own);
+    for ordinal in std::iter::once(own).chain(others) {
+        let freed = host.device(ordinal, |device| device.free(Address(address)));
         if freed.is_ok() {
-            current.host.state.tables().memory.owners.remove(&address);
-            pools::end(current.host);
+            host.state.tables().memory.owners.remove(&address);
+            pools::end(host);
             return Ok(());
         }
     }

@@ -66,10 +66,12 @@ fn find(event: Handle) -> Result<Found, Status> {
 
 impl Found {
     /// # Errors
-    /// `CAPTURED_EVENT` for one that stands for a place in a graph.
+    /// For one that stands for a place in a graph: `CAPTURED_EVENT` while that is captured, then
+    /// `INVALID_VALUE`. Source: the interface's documentation; driver 580.159.
     fn outside_capture(self) -> Result<Self, Status> {
         match self.capture {
-            Some(_) => Err(Status::CAPTURED_EVENT),
+            Some(id) if capture::goes_on(id) => Err(Status::CAPTURED_EVENT),
+            Some(_) => Err(Status::INVALID_VALUE),
             None => Ok(self),
         }
     }

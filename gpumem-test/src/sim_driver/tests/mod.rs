@@ -7,6 +7,7 @@ mod copies;
 mod devices;
 mod host_memory;
 mod managed;
+mod measured;
 mod outside;
 mod pages;
 mod planes;

@@ -180,6 +180,8 @@ fn what_is_not_simulated_is_named_once_and_a_violation_after_the_test_counts() {
     script
         .run_begin(0)
         .not_simulated("cuTexRefCreate")
+        .taken_on_trust("a name")
+        .taken_on_trust("a name")
         .not_simulated("cuCoredumpGetAttribute")
         .not_simulated("cuTexRefCreate")
         .run_end(0)
@@ -188,6 +190,7 @@ fn what_is_not_simulated_is_named_once_and_a_violation_after_the_test_counts() {
     let summary = script.summary();
     let names = ["cuCoredumpGetAttribute", "cuTexRefCreate"];
     assert_eq!(summary.not_simulated, names);
+    assert_eq!(summary.taken_on_trust, ["a name"]);
     assert_eq!(summary.violations, ["the process forked"]);
 }
 

@@ -80,6 +80,17 @@ fn a_budget_is_a_limit_that_the_message_names() {
 }
 
 #[test]
+fn a_budget_with_less_than_a_page_left_is_the_budget() {
+    // 40 MiB of pages for large blocks, 2 MiB for small ones, 18 MiB left: too little for a page.
+    let limits = MemoryLimits::device(GIB).with_budget(60 * MIB);
+    let mut bed = Bed::limited("expandable_segments:True", limits);
+    bed.alloc(40 * MIB);
+    bed.alloc(1000);
+    let error = bed.refused(4 * MIB);
+    assert_eq!(error.as_out_of_memory().unwrap().class, OomClass::Budget);
+}
+
+#[test]
 fn memory_cached_for_another_stream_is_named() {
     let mut bed = Bed::new("");
     bed.device.capacity = 60 * MIB;

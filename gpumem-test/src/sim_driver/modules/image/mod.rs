@@ -69,6 +69,12 @@ impl Image {
         Self::parse(unsafe { raw::bytes(image.cast()) })
     }
 
+    /// Bytes of all its variables in device memory.
+    pub(in crate::sim_driver) fn variable_bytes(&self) -> u64 {
+        let own = self.variables.iter().filter(|variable| !variable.managed);
+        own.fold(0, |sum, variable| sum.saturating_add(variable.bytes))
+    }
+
     /// Reads an image; text may end in a zero byte.
     pub(in crate::sim_driver) fn parse(bytes: &[u8]) -> Result<Self, Status> {
         if bytes.starts_with(elf::MAGIC) {
