@@ -188,6 +188,12 @@ fn same_function(name: &str) -> &str {
     }
 }
 
+/// The device of the calling thread's context.
+#[cfg(test)]
+fn current_device() -> Option<usize> {
+    contexts::current().ok().map(|current| current.ordinal)
+}
+
 /// Waits for the functions of the program that run in the streams of a device, for hooks.
 pub(crate) fn wait_for_device(ordinal: usize) {
     if let Ok(host) = opened() {

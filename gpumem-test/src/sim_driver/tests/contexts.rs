@@ -1,10 +1,6 @@
 use crate::abi::Handle;
 use crate::sim_driver::bench::{Bench, call, call_plain, free_bytes, malloc, ok, stream};
-use crate::sim_driver::{contexts, stream_id};
-
-fn current_device() -> Option<usize> {
-    contexts::current().ok().map(|current| current.ordinal)
-}
+use crate::sim_driver::{current_device, stream_id};
 
 fn current() -> Handle {
     let mut context = 0;
