@@ -11,15 +11,16 @@ mkdir -p "$1"
 kit=$(cd "$1" && pwd)
 most_mib=60
 
-# The package's folder, its test target, and `real` where it runs on nothing else.
+# The package's folder, its test target, `real` where it runs on nothing else, and arguments.
 programs=(
     "tests device_on_gpu real"
-    "tests hooks"
-    "examples/kv-cache memory"
-    "examples/training memory"
-    "examples/cudarc memory"
-    "examples/cuda-c memory"
-    "examples/burn memory"
+    # One device is compared with one: the test of two is the simulation's own.
+    "tests hooks both --skip=each_device_has_its_own_budget"
+    "examples/kv-cache memory both"
+    "examples/training memory both"
+    "examples/cudarc memory both"
+    "examples/cuda-c memory both"
+    "examples/burn memory both"
 )
 
 # The executable that a build's messages name.
@@ -36,13 +37,13 @@ print(found[0])'
 rm -rf "$kit/bin" "$kit/accepted" "$kit/programs"
 mkdir -p "$kit/bin" "$kit/accepted"
 for program in "${programs[@]}"; do
-    read -r folder target only <<<"$program"
+    read -r folder target only arguments <<<"$program"
     echo "building $folder/$target"
     cd "$workspace/$folder"
     built=$(cargo test --release --locked --test "$target" --no-run --message-format=json | executable)
     name=$(basename "$folder")--$target
     strip -o "$kit/bin/$name" "$built"
-    printf '%s\t%s\n' "$name" "$only" >>"$kit/programs"
+    printf '%s\t%s\t%s\n' "$name" "$only" "$arguments" >>"$kit/programs"
     [[ ! -d tests/snapshots ]] || cp -r tests/snapshots "$kit/accepted/$name"
 done
 install -m 755 "$here/run.sh" "$kit/run.sh"

@@ -17,7 +17,7 @@ mkdir -p "$out"/{simulated,real}
 
 # Runs a program on a device. Its summaries become snapshots in a folder of their own: insta takes
 # INSTA_WORKSPACE_ROOT for the workspace, and writes what is new where it is told to always update.
-run() { # side device name
+run() { # side device name [argument]
     local root=$out/$1/$3
     mkdir -p "$root"
     (
@@ -25,7 +25,7 @@ run() { # side device name
         # GPUMEM_* of the caller would change what is compared.
         for variable in "${!GPUMEM_@}"; do unset "$variable"; done
         GPUMEM_DEVICE=$2 INSTA_WORKSPACE_ROOT=$root INSTA_UPDATE=always INSTA_FORCE_PASS=1 \
-            "$kit/bin/$3" --test-threads=1
+            "$kit/bin/$3" --test-threads=1 "${@:4}"
     ) >"$out/$1/$3.log" 2>&1 || true
 }
 
@@ -52,11 +52,11 @@ snapshot() { # folder test
 
 tests=0 failures=0 compared=0 different=0 unaccepted=0
 rows=()
-while IFS=$'\t' read -r name only; do
+while IFS=$'\t' read -r name only arguments; do
     echo "running $name" >&2
     sides=(simulated real)
     [[ $only != real ]] || sides=(real)
-    for side in "${sides[@]}"; do run "$side" "${!side}" "$name"; done
+    for side in "${sides[@]}"; do run "$side" "${!side}" "$name" ${arguments:+"$arguments"}; done
     mapfile -t found < <(for side in "${sides[@]}"; do results "$out/$side/$name.log"; done | cut -f1 | sort -u)
     if ((${#found[@]} == 0)); then
         rows+=("$name"$'\t'"did not run"$'\t'"did not run"$'\t'"NO")

@@ -181,6 +181,14 @@ pub(super) fn no_door(reason: &str) -> String {
     format!("warning: GPU calls of other code than the `Gpu` handle are not seen here: {reason}")
 }
 
+/// Why such a test counts as not run, where all of its work may have gone unseen.
+pub(super) fn not_seen(reason: &str) -> String {
+    format!(
+        "it asked for no memory through the `Gpu` handle, and GPU calls of other code are not seen \
+         here: {reason}"
+    )
+}
+
 pub(super) fn same_name(case: &Case, first: &Case) -> Error {
     if std::ptr::eq(case.entry, first.entry) {
         return Error::configuration(format!(

@@ -79,6 +79,14 @@ pub(super) fn of(
     }
     let about = about(case, left.facts);
     let mut summary = Summary::of(&left.recording, &about);
+    if let Some(reason) = unseen(facts::no_door(), &ended, &summary) {
+        return Ok(Verdict {
+            skipped: Some(reason),
+            failure: None,
+            output,
+            notes: Vec::new(),
+        });
+    }
     let findings = check::judge(&summary, &bounds);
     let mut notes = Vec::new();
     let (mut compared, mut said) = (Compared::Equal, String::new());
@@ -140,6 +148,21 @@ pub(super) fn of(
     })
 }
 
+/// Why the test counts as not run: without a door, one that asked the handle for nothing may have
+/// done all its work unseen, and none of its bounds would mean anything.
+fn unseen(no_door: Option<&str>, ended: &Ended, summary: &Summary) -> Option<String> {
+    let why = no_door?;
+    let ended_by_itself = matches!(
+        ended,
+        Ended::Returned | Ended::Failed { .. } | Ended::Panicked { .. }
+    );
+    let asked = summary
+        .devices
+        .iter()
+        .any(|device| device.counts.allocations > 0);
+    (ended_by_itself && !asked).then(|| messages::not_seen(why))
+}
+
 /// A session that was never open is described by what it was to be.
 fn about(case: &Case, facts: Option<SessionFacts>) -> About {
     let facts = facts.unwrap_or_else(|| {
@@ -188,4 +211,27 @@ fn keep(path: &Path, text: &str) -> Result<(), Error> {
         fs::write(path, text)
     };
     write().map_err(|error| Error::io(format!("cannot write {}", path.display()), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ended, unseen};
+    use crate::summary::testing::Script;
+
+    #[test]
+    fn without_a_door_a_test_that_asked_for_nothing_is_no_pass() {
+        let mut script = Script::new("driver");
+        script.run_begin(0).run_end(0);
+        let nothing = script.summary();
+        let reason = unseen(Some("why"), &Ended::Returned, &nothing).unwrap();
+        assert!(reason.ends_with("are not seen here: why"), "{reason}");
+        assert_eq!(unseen(None, &Ended::Returned, &nothing), None);
+        let crashed = Ended::Exited { code: 0 };
+        assert_eq!(unseen(Some("why"), &crashed, &nothing), None);
+
+        let mut script = Script::new("driver");
+        script.run_begin(0).alloc(0, 512).run_end(0);
+        let something = script.summary();
+        assert_eq!(unseen(Some("why"), &Ended::Returned, &something), None);
+    }
 }
