@@ -13,13 +13,13 @@ use crate::sim_driver::{Host, host};
 /// So many streams share a page of device memory, taken with the first of them; the first stream
 /// has its place in the context's own memory.
 ///
-/// Source: steps up to 96 streams, blocking and not (driver 580.159, H200), of which every figure
-/// but the page more that 48 and 80 have says this.
+/// Source: driver 580.159 on an H200, blocking streams and others.
 const STREAMS_PER_PAGE: u64 = 4;
 
-/// One page more is taken for so many streams. Source: as above, which any number from 36 to 40
-/// fits.
-const STREAMS_PER_EXTRA_PAGE: u64 = 40;
+/// One page more is taken with this stream, and then three with each 128.
+///
+/// Source: every step up to 254 streams of two contexts, `tests/traces/facts/h200_streams.txt`.
+const FIRST_EXTRA: u64 = 36;
 const PAGE: u64 = 2 << 20;
 
 /// Memory for the streams of a context. It stays with the context for later streams.
@@ -31,7 +31,9 @@ pub(in crate::sim_driver) struct StreamMemory {
 
 /// Pages for so many streams of a context.
 fn pages_for(streams: u64) -> u64 {
-    streams.saturating_sub(1).div_ceil(STREAMS_PER_PAGE) + streams / STREAMS_PER_EXTRA_PAGE
+    let shared = streams.saturating_sub(1).div_ceil(STREAMS_PER_PAGE);
+    let extra = (streams.checked_sub(FIRST_EXTRA)).map_or(0, |beyond| 1 + beyond * 3 / 128);
+    shared + extra
 }
 
 /// What a stream is to be.
@@ -168,5 +170,34 @@ driver_functions! {
         };
         end(host, &gone);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PAGE, pages_for};
+
+    #[test]
+    fn streams_take_a_page_at_the_recorded_steps_and_nowhere_else() {
+        let recorded = include_str!("../../../../tests/traces/facts/h200_streams.txt");
+        let mut steps = 0;
+        let (mut next, mut pages) = (0, 0);
+        for line in recorded.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            let count = words[1].split('_').nth(1).unwrap().parse::<u64>().unwrap();
+            if count < next {
+                // The second context begins anew.
+                (next, pages) = (0, 0);
+            }
+            assert!(
+                (next..count).all(|between| pages_for(between) == pages),
+                "before {line}"
+            );
+            pages = words[2].parse::<u64>().unwrap() / PAGE;
+            assert_eq!(pages_for(count), pages, "{line}");
+            next = count;
+            steps += 1;
+        }
+        assert_eq!(steps, 136);
     }
 }
