@@ -5,9 +5,10 @@ use std::ffi::c_int;
 use crate::abi::{Code, Handle};
 use crate::event::DriverMemory;
 use crate::intercept::door::Door;
+use crate::intercept::passed::Piece;
 
 use super::host::returned;
-use super::{alloc, given, hooks};
+use super::{alloc, given, hooks, own};
 
 /// `CUDA_ARRAY_DESCRIPTOR_v2`.
 #[repr(C)]
@@ -92,14 +93,50 @@ fn create(
     original: impl Fn() -> Code,
 ) -> Code {
     let Some(size) = shape.and_then(|shape| bytes(&shape, levels)) else {
-        return original();
+        return of_other_format(door, memory, place, original);
     };
     // SAFETY: it is called after the call succeeded.
     alloc::taken(door, memory, size, original, || unsafe { given(place) })
 }
 
+/// An array of a format whose size we do not know: it is charged for what is gone from the device
+/// when it is there, so that the budget can only say afterwards that it was broken.
+fn of_other_format(
+    door: &Door,
+    memory: DriverMemory,
+    place: *mut Handle,
+    original: impl Fn() -> Code,
+) -> Code {
+    let before = own(free_bytes).flatten();
+    let code = original();
+    if code == 0 {
+        let _ = own(|| {
+            let Ok(device) = door.device() else { return };
+            let size = (before.zip(free_bytes()))
+                .map_or(0, |(before, after)| before.saturating_sub(after));
+            if !door.charge(memory, device, size) {
+                door.heap(device).device_mut().charge_past_budget(size);
+                door.above_budget(device);
+            }
+            // SAFETY: the call succeeded.
+            door.taken(memory, unsafe { given(place) }, Piece { device, size });
+        });
+    }
+    code
+}
+
+/// What the driver itself says is free.
+fn free_bytes() -> Option<u64> {
+    let (mut free, mut total) = (0_usize, 0_usize);
+    // SAFETY: the signature is the driver's; the pointers are valid.
+    let code = unsafe {
+        original!(cuMemGetInfo_v2, fn(*mut usize, *mut usize) -> Code)(&mut free, &mut total)
+    };
+    (code == 0).then_some(free as u64)
+}
+
 /// Bytes that an array takes of the device: as plain memory of its size. Small ones share pages.
-/// `None` for a format that we do not know; the driver then says what is wrong with it.
+/// `None` for a format that is not of whole numbers of bytes, or that nobody knows.
 ///
 /// Source: driver 580.159 on an H200: 2 MiB for 100 arrays of 16 × 16 floats and for one of
 /// 512 × 512, 4 MiB for 1000 × 1000, 16 MiB for 2048 × 2048.

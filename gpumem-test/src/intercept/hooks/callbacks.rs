@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use crate::abi::{Code, Handle, Status};
 use crate::intercept::door::Door;
 
-use super::{graphs, hooks, own};
+use super::{graphs, hooks, order, own};
 
 type HostFunction = unsafe extern "C" fn(*mut c_void);
 type StreamCallback = unsafe extern "C" fn(Handle, Code, *mut c_void);
@@ -133,7 +133,19 @@ fn host_function(
     if code != 0 {
         // SAFETY: the driver refused it and will not call it.
         drop(unsafe { Box::from_raw(wrapped) });
+        return code;
     }
+    // When it has its turn, what was freed before it is settled.
+    order::tell(door, |door, device| {
+        if let (false, Ok(stream)) = (
+            graphs::is_capturing(door, stream, per_thread),
+            door.stream(stream, per_thread),
+        ) {
+            door.heap(device)
+                .device_mut()
+                .host_function_launched(stream.0);
+        }
+    });
     code
 }
 

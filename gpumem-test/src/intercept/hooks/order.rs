@@ -65,6 +65,14 @@ hooks! {
         code
     }
 
+    fn cuEventDestroy(event: Handle) |door, original| {
+        event_destroyed(door, event, original)
+    }
+
+    fn cuEventDestroy_v2(event: Handle) |door, original| {
+        event_destroyed(door, event, original)
+    }
+
     fn cuEventRecord(event: Handle, stream: Handle) |door, original| {
         recorded(door, event, stream, false, original)
     }
@@ -170,6 +178,14 @@ fn synchronized(
     code
 }
 
+/// Told before: the handle may come again at once.
+fn event_destroyed(door: &Door, event: Handle, original: impl Fn() -> Code) -> Code {
+    tell(door, |door, device| {
+        door.heap(device).device_mut().event_destroyed(event);
+    });
+    original()
+}
+
 fn recorded(
     door: &Door,
     event: Handle,
@@ -209,7 +225,7 @@ fn waits(
 }
 
 /// Tells the device's model of a call, where there is one.
-fn tell(door: &Door, what: impl FnOnce(&Door, DeviceId)) {
+pub(super) fn tell(door: &Door, what: impl FnOnce(&Door, DeviceId)) {
     if door.has_model {
         let _ = own(|| {
             if let Ok(device) = door.device() {

@@ -108,8 +108,9 @@ impl CachingPolicy {
             .limit
             .map_or(u64::MAX, |limit| limit.saturating_sub(self.reserved));
         shortage.headroom = device.memory_info().free.min(within_limit);
-        // Less than the segment that would be taken is of no use, however small the request; an
-        // expandable segment grows by whole pages.
+        // What would hold the request, but not the segment that is taken for it, is of no use. What
+        // is too little even for the request counts: with the free pieces it may be enough, and
+        // only no hole is. An expandable segment grows by whole pages.
         let segment = self.rounding.segment(rounded);
         let page = self.page_size(self.pool_of(list).small);
         for headroom in [
@@ -118,7 +119,7 @@ impl CachingPolicy {
         ] {
             if self.config.expandable_segments {
                 *headroom -= *headroom % page;
-            } else if *headroom < segment {
+            } else if (rounded..segment).contains(headroom) {
                 *headroom = 0;
             }
         }
