@@ -301,6 +301,8 @@ fn cudnn_checks_handles_and_descriptors() {
     let (mut handle, mut tensor) = (0, 0);
     let code = call_library!(Library::Cudnn, "cudnnCreate"(&raw mut handle => *mut Handle));
     assert_eq!(code, 0);
+    let live = || reach::with(0, |device| device.live_allocations()).unwrap();
+    assert_eq!(live(), 2);
     let code = call_library!(Library::Cudnn, "cudnnCreateTensorDescriptor"(
         &raw mut tensor => *mut Handle
     ));
@@ -320,6 +322,8 @@ fn cudnn_checks_handles_and_descriptors() {
     assert_eq!((softmax(handle), softmax(0)), (0, 1001));
     let code = call_library!(Library::Cudnn, "cudnnDestroyTensorDescriptor"(tensor => Handle));
     assert_eq!((code, set(tensor)), (0, 2000));
+    let code = call_library!(Library::Cudnn, "cudnnDestroy"(handle => Handle));
+    assert_eq!((code, live()), (0, 0));
 }
 
 #[test]

@@ -1,13 +1,18 @@
-//! Device memory that a library takes for itself: through the door, like any program's.
+//! Memory that a library takes for itself: through the door, like any program's.
 
-use std::mem;
+use std::ffi::c_void;
+use std::{mem, ptr};
 
 use crate::abi::{Code, DevicePtr, Status};
 use crate::sim_driver::reach;
 
 /// Allocations of a library's handle, in the order in which they were made.
 #[derive(Debug, Default)]
-pub(super) struct Workspace(Vec<DevicePtr>);
+pub(super) struct Workspace {
+    device: Vec<DevicePtr>,
+    /// Pinned host memory: its address.
+    pinned: Option<usize>,
+}
 
 impl Workspace {
     /// Takes pieces of these sizes in bytes, all or none.
@@ -31,14 +36,39 @@ impl Workspace {
                 taken.give();
                 return Err(Status(code));
             }
-            taken.0.push(address);
+            taken.device.push(address);
         }
         Ok(taken)
     }
 
+    /// Takes pinned host memory too; if it cannot, all else is given back.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub(super) fn with_pinned(mut self, size: usize) -> Result<Self, Status> {
+        let Some(allocate) = reach::door(c"cuMemAllocHost_v2") else {
+            self.give();
+            return Err(Status::NOT_INITIALIZED);
+        };
+        let mut address: *mut c_void = ptr::null_mut();
+        // SAFETY: the driver's interface says that this is the function's type; an out-parameter of
+        // ours and a size, as it wants.
+        let code = unsafe {
+            mem::transmute::<*const _, unsafe extern "C" fn(*mut *mut c_void, usize) -> Code>(
+                allocate,
+            )(&raw mut address, size)
+        };
+        if code != Status::SUCCESS.0 {
+            self.give();
+            return Err(Status(code));
+        }
+        self.pinned = Some(address.expose_provenance());
+        Ok(self)
+    }
+
     /// Whether nothing is taken.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.device.is_empty()
     }
 
     /// Gives all of it back. As in the real libraries, nobody hears of a failure.
@@ -49,9 +79,18 @@ impl Workspace {
         // SAFETY: the driver's interface says that this is the function's type.
         let free =
             unsafe { mem::transmute::<*const _, unsafe extern "C" fn(DevicePtr) -> Code>(free) };
-        for address in self.0 {
+        for address in self.device {
             // SAFETY: an address that `take` got.
             unsafe { free(address) };
+        }
+        if let (Some(address), Some(free)) = (self.pinned, reach::door(c"cuMemFreeHost")) {
+            // SAFETY: the driver's interface says that this is the function's type; the address is
+            // what `with_pinned` got.
+            unsafe {
+                mem::transmute::<*const _, unsafe extern "C" fn(*mut c_void) -> Code>(free)(
+                    ptr::with_exposed_provenance_mut(address),
+                )
+            };
         }
     }
 }
