@@ -25,6 +25,14 @@ fn a_driver_opened_by_its_path_is_the_simulated_one() {
 }
 
 #[test]
+fn what_is_not_simulated_is_listed_and_fails_the_test_where_it_is_to() {
+    passes("asks_for_what_is_not_simulated");
+    let arguments = ["asks_for_what_is_not_simulated"];
+    let mut command = program(env!("CARGO_BIN_EXE_fixture-bad-input"), &arguments);
+    insta::assert_snapshot!(told(command.env("GPUMEM_UNSUPPORTED", "error")));
+}
+
+#[test]
 fn a_fork_whose_child_calls_the_driver_is_reported() {
     insta::assert_snapshot!(report("forks"));
 }
