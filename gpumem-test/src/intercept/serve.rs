@@ -1,5 +1,6 @@
 //! Serving a session: the door opens before the test's body and closes behind it.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::abi::{Code, Handle, Ordinal, Status};
@@ -7,7 +8,7 @@ use crate::device::sim::SimDevice;
 use crate::error::Error;
 use crate::event::EventKind;
 use crate::guard::Guard;
-use crate::ids::DeviceId;
+use crate::ids::{DeviceId, TextId};
 use crate::session::Session;
 use crate::sim_driver;
 
@@ -101,8 +102,10 @@ fn at_point(session: &Arc<Session>) {
     door.check_fault("the wait at the end of the test", code as Code);
     pools::measure_all(door);
     door.record_launches();
-    door.record_not_simulated();
-    door.record_taken_on_trust();
+    door.record_new(sim_driver::unsupported(), |name| EventKind::NotSimulated {
+        name,
+    });
+    door.record_new(sim_driver::notes(), |what| EventKind::TakenOnTrust { what });
 }
 
 impl Door {
@@ -114,32 +117,14 @@ impl Door {
         }
     }
 
-    /// Each note once, when it first turns up.
-    fn record_taken_on_trust(&self) {
-        static SAID: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+    /// Each text once, when it first turns up.
+    fn record_new<T: AsRef<str>>(&self, texts: Vec<T>, kind: fn(TextId) -> EventKind) {
+        static SAID: Mutex<BTreeSet<TextId>> = Mutex::new(BTreeSet::new());
         let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-        for note in sim_driver::notes() {
-            if !said.contains(&note) {
-                let cause = self.cause_without_place();
-                let what = self.intern(note);
-                self.record(DeviceId(0), cause, EventKind::TakenOnTrust { what });
-                said.push(note);
-            }
-        }
-    }
-
-    /// Each function once, when it first turns up.
-    fn record_not_simulated(&self) {
-        static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
-        let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-        for name in sim_driver::unsupported() {
-            if !said.contains(&name) {
-                let cause = self.cause_without_place();
-                let kind = EventKind::NotSimulated {
-                    name: self.intern(&name),
-                };
-                self.record(DeviceId(0), cause, kind);
-                said.push(name);
+        for text in texts {
+            let text = self.intern(text.as_ref());
+            if said.insert(text) {
+                self.record(DeviceId(0), self.cause_without_place(), kind(text));
             }
         }
     }
