@@ -14,29 +14,37 @@ pub enum PolicyKind {
     /// `driver` (`cuda`, `native`): each call goes where the code sent it.
     #[default]
     Driver,
+    /// `eager` (`direct`): always `cuMemAlloc`.
+    Eager,
+    /// `lazy`: an address at once, memory at the first write.
+    Lazy,
+    /// `async` (`stream-ordered`): always a stream-ordered pool of the driver.
+    Async,
     /// `caching` (`pytorch`): PyTorch's caching allocator.
     Caching,
+    /// `bfc`: the best-fit with coalescing allocator, as its options say.
+    Bfc,
+    /// `tensorflow`: `bfc` with TensorFlow's defaults.
+    TensorFlow,
+    /// `xla` (`jax`): `bfc` with XLA's defaults.
+    Xla,
 }
 
 impl PolicyKind {
     /// Every kind, with its name and its aliases, in the order of the documentation.
-    const NAMES: [(Self, &'static [&'static str]); 2] = [
+    const NAMES: [(Self, &'static [&'static str]); 8] = [
         (Self::Driver, &["driver", "cuda", "native"]),
+        (Self::Eager, &["eager", "direct"]),
+        (Self::Lazy, &["lazy"]),
+        (Self::Async, &["async", "stream-ordered"]),
         (Self::Caching, &["caching", "pytorch"]),
+        (Self::Bfc, &["bfc"]),
+        (Self::TensorFlow, &["tensorflow", "tf"]),
+        (Self::Xla, &["xla", "jax"]),
     ];
 
     /// Names that a later version will know: their error says so.
-    const LATER: [&'static str; 9] = [
-        "eager",
-        "direct",
-        "lazy",
-        "async",
-        "stream-ordered",
-        "bfc",
-        "tensorflow",
-        "xla",
-        "guard",
-    ];
+    const LATER: [&'static str; 1] = ["guard"];
 
     /// The name in reports.
     pub fn name(self) -> &'static str {
@@ -44,6 +52,17 @@ impl PolicyKind {
             .iter()
             .find(|(kind, _)| *kind == self)
             .map_or("driver", |(_, names)| names[0])
+    }
+
+    /// Whether the driver's own allocators serve it, so that blocks are theirs: pages of plain
+    /// memory, chunks of a stream-ordered pool.
+    pub(crate) fn is_of_driver(self) -> bool {
+        matches!(self, Self::Driver | Self::Eager | Self::Async)
+    }
+
+    /// Whether it is the best-fit with coalescing allocator, under whichever name.
+    pub(crate) fn is_bfc(self) -> bool {
+        matches!(self, Self::Bfc | Self::TensorFlow | Self::Xla)
     }
 
     fn by_name(name: &str) -> Result<Self, Error> {
@@ -297,6 +316,19 @@ impl FromStr for Budget {
     }
 }
 
+/// What a policy is told of the card before its first request. Sizes are bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Card {
+    /// Total bytes as the code sees them: the budget, if there is one.
+    pub total: u64,
+    /// Free bytes as the code sees them.
+    pub free: u64,
+    /// The hard cap on what the device gives.
+    pub budget: Option<u64>,
+    /// The major number of the card's compute capability: 9 of an H200.
+    pub compute_major: u32,
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Budget, DeviceSpec, PolicySpec};
@@ -320,7 +352,7 @@ mod tests {
     fn what_is_no_policy_is_named() {
         for (text, part) in [
             ("cachng", "did you mean `caching`?"),
-            ("bfc", "is not in this version"),
+            ("guard", "is not in this version"),
             ("driver:x", "has no options"),
         ] {
             let error = text.parse::<PolicySpec>().unwrap_err().to_string();

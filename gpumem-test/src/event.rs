@@ -36,6 +36,8 @@ pub enum EventKind {
         extent: Extent,
         /// Bytes asked for.
         requested: u64,
+        /// The call that asked.
+        origin: Origin,
     },
     /// The code freed a block; from here on it is not allocated.
     FreeRequested {
@@ -92,6 +94,8 @@ pub enum EventKind {
         rounded: u64,
         /// The stream of the request.
         stream: StreamId,
+        /// The call that asked.
+        origin: Origin,
         /// Why.
         class: OomClass,
         /// Bytes that the device said were free.
@@ -271,6 +275,16 @@ impl DriverMemory {
     pub fn is_host(self) -> bool {
         matches!(self, Self::PinnedHost | Self::RegisteredHost)
     }
+}
+
+/// Which of the driver's calls the code made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// `cuMemAllocAsync`, and everything the handle does on a stream.
+    #[default]
+    StreamOrdered,
+    /// `cuMemAlloc`.
+    Plain,
 }
 
 /// What sort of segment the device gave.

@@ -90,7 +90,7 @@ pub mod prelude;
 pub mod __private;
 
 pub use bytes::Bytes;
-pub use config::{Budget, DeviceSpec, PolicyKind, PolicySpec};
+pub use config::{Budget, Card, DeviceSpec, PolicyKind, PolicySpec};
 pub use device::sim::{
     DeviceProfile, HostFunction, PageHandle, PoolFigures, ProfileSource, ReusePolicy, SimDevice,
     StreamKind,

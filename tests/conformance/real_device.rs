@@ -56,9 +56,9 @@ impl<'a> Tape<'a> {
 /// device are left out: they were those of a whole machine.
 fn is_same(entry: &TraceEntry, event: &EventKind) -> bool {
     let (action, address, size, stream) = match *event {
-        EventKind::Alloc { extent, requested } => {
-            (Action::Alloc, extent.address, requested, extent.stream)
-        }
+        EventKind::Alloc {
+            extent, requested, ..
+        } => (Action::Alloc, extent.address, requested, extent.stream),
         EventKind::FreeRequested { extent, requested } => (
             Action::FreeRequested,
             extent.address,

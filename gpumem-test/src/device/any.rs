@@ -6,6 +6,7 @@
 use super::cuda::{CudaDevice, DriverError, ShadowDifference};
 use super::sim::{DeviceProfile, SimDevice, StreamKind};
 use super::{DeviceMemory, MemoryInfo, Refusal};
+use crate::config::Card;
 use crate::ids::{Address, Fence, StreamId};
 
 /// Where the memory of a session comes from.
@@ -128,6 +129,17 @@ impl AnyDevice {
                 ..info
             },
             _ => info,
+        }
+    }
+
+    /// What a policy is told of it before the first request.
+    pub(crate) fn card(&self) -> Card {
+        let info = self.memory_info();
+        Card {
+            total: info.total,
+            free: info.free,
+            budget: self.budget(),
+            compute_major: self.profile().compute_capability.0,
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use crate::abi::{Code, Handle, Ordinal, STREAM_LEGACY, STREAM_PER_THREAD, Status};
 use crate::device::DeviceMemory;
 use crate::error::Error;
-use crate::event::{EventKind, OomClass};
+use crate::event::{EventKind, OomClass, Origin};
 use crate::guard::Guard;
 use crate::heap::Cause;
 use crate::ids::{DeviceId, StreamId, TextId};
@@ -386,6 +386,7 @@ impl Door {
             requested: size,
             rounded: size,
             stream,
+            origin: Origin::Plain,
             class,
             device_free: free,
             largest_free: 0,

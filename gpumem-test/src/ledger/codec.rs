@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
-use crate::event::{DriverMemory, Event, EventKind, Extent, OomClass, SegmentKind};
+use crate::event::{DriverMemory, Event, EventKind, Extent, OomClass, Origin, SegmentKind};
 use crate::ids::{Address, DeviceId, StreamId, TextId, ThreadIndex};
 
 use super::recording::Recording;
@@ -29,7 +29,7 @@ pub(super) const SLOT_WORDS: usize = 8;
 pub(super) const NEXT: usize = 3;
 pub(super) const LOST: usize = 4;
 const MAGIC: u64 = u64::from_le_bytes(*b"GPUMEMLG");
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 const TEXT: u8 = 1;
 const ALLOC: u8 = 2;
@@ -84,6 +84,7 @@ const DRIVER_MEMORIES: [DriverMemory; 11] = [
     DriverMemory::Graph,
     DriverMemory::OtherContext,
 ];
+const ORIGINS: [Origin; 2] = [Origin::StreamOrdered, Origin::Plain];
 const OOM_CLASSES: [OomClass; 6] = [
     OomClass::Exhausted,
     OomClass::Fragmented,
@@ -141,8 +142,13 @@ pub(super) fn encode(event: Event) -> [u64; SLOT_WORDS] {
     let mut sub = 0;
     let mut extra = 0;
     let kind = match event.kind {
-        EventKind::Alloc { extent, requested } => {
+        EventKind::Alloc {
+            extent,
+            requested,
+            origin,
+        } => {
             put_extent(&mut words, extent, requested);
+            sub = origin as u8;
             ALLOC
         }
         EventKind::FreeRequested { extent, requested } => {
@@ -179,12 +185,14 @@ pub(super) fn encode(event: Event) -> [u64; SLOT_WORDS] {
             requested,
             rounded,
             stream,
+            origin,
             class,
             device_free,
             largest_free,
         } => {
             words[2..7].copy_from_slice(&[requested, rounded, stream.0, device_free, largest_free]);
             sub = class as u8;
+            extra = origin as u32;
             OUT_OF_MEMORY
         }
         EventKind::Checkpoint { name } => {
@@ -389,7 +397,11 @@ fn decode_event(slot: [u64; SLOT_WORDS]) -> Option<Event> {
     let requested = slot[5];
     let page = slot[5];
     let kind = match slot[0] as u8 {
-        ALLOC => EventKind::Alloc { extent, requested },
+        ALLOC => EventKind::Alloc {
+            extent,
+            requested,
+            origin: *ORIGINS.get(sub)?,
+        },
         FREE_REQUESTED => EventKind::FreeRequested { extent, requested },
         FREE_COMPLETED => EventKind::FreeCompleted { extent, requested },
         SEGMENT_ALLOC => EventKind::SegmentAlloc {
@@ -407,6 +419,7 @@ fn decode_event(slot: [u64; SLOT_WORDS]) -> Option<Event> {
             requested: slot[2],
             rounded: slot[3],
             stream: StreamId(slot[4]),
+            origin: *ORIGINS.get(extra as usize)?,
             class: *OOM_CLASSES.get(sub)?,
             device_free: slot[5],
             largest_free: slot[6],

@@ -3,7 +3,9 @@
 use std::panic::Location;
 
 use super::{Ledger, LedgerSink, Sites};
-use crate::event::{DriverMemory, Event, EventKind, EventSink, Extent, OomClass, SegmentKind};
+use crate::event::{
+    DriverMemory, Event, EventKind, EventSink, Extent, OomClass, Origin, SegmentKind,
+};
 use crate::ids::{Address, DeviceId, StreamId, TextId, ThreadIndex};
 
 fn kinds() -> Vec<EventKind> {
@@ -16,6 +18,7 @@ fn kinds() -> Vec<EventKind> {
         EventKind::Alloc {
             extent,
             requested: 500,
+            origin: Origin::Plain,
         },
         EventKind::FreeRequested {
             extent,
@@ -46,6 +49,7 @@ fn kinds() -> Vec<EventKind> {
             requested: 1,
             rounded: 2,
             stream: StreamId(3),
+            origin: Origin::Plain,
             class: OomClass::FreesPending,
             device_free: 4,
             largest_free: 5,

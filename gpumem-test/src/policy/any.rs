@@ -1,6 +1,6 @@
 //! Any of the policies, chosen by name. An enum, so that the hot path has no virtual call.
 
-use crate::config::{PolicyKind, PolicySpec};
+use crate::config::{Card, PolicyKind, PolicySpec};
 use crate::device::DeviceMemory;
 use crate::error::Error;
 use crate::event::EventSink;
@@ -28,12 +28,11 @@ macro_rules! each {
 }
 
 impl AnyPolicy {
-    /// The policy that `spec` names, on a device of which the code sees `total` bytes, under a
-    /// budget of so many bytes.
+    /// The policy that `spec` names, on `card`.
     ///
     /// # Errors
     /// If the options do not parse.
-    pub fn new(spec: &PolicySpec, total: u64, budget: Option<u64>) -> Result<Self, Error> {
+    pub fn new(spec: &PolicySpec, card: &Card) -> Result<Self, Error> {
         Ok(match spec.kind {
             PolicyKind::Driver => Self::Driver(Box::default()),
             PolicyKind::Caching => {
@@ -41,13 +40,19 @@ impl AnyPolicy {
                 Self::Caching(Box::new(CachingPolicy::new(
                     config,
                     MemoryLimits {
-                        device_total: total,
-                        budget,
+                        device_total: card.total,
+                        budget: card.budget,
                     },
                 )))
             }
+            other => return Err(missing(other)),
         })
     }
+}
+
+fn missing(kind: PolicyKind) -> Error {
+    let name = kind.name();
+    Error::configuration(format!("policy `{name}` is not in this version"))
 }
 
 /// Checks that the options of a policy parse, and returns what a reader should be warned of.
@@ -58,6 +63,7 @@ pub(crate) fn check(spec: &PolicySpec) -> Result<Vec<String>, Error> {
     match spec.kind {
         PolicyKind::Driver => Ok(Vec::new()),
         PolicyKind::Caching => CachingConfig::parse(&spec.options).map(|(_, warnings)| warnings),
+        other => Err(missing(other)),
     }
 }
 

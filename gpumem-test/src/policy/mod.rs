@@ -15,6 +15,7 @@ pub(crate) mod statistics;
 use crate::device::DeviceMemory;
 use crate::error::Error;
 use crate::event::EventSink;
+pub use crate::event::Origin;
 use crate::heap_map::HeapMap;
 use crate::ids::{Address, BlockId, StreamId};
 
@@ -25,16 +26,6 @@ pub use caching::{
 };
 pub use driver::DriverPolicy;
 pub use statistics::{Stat, Statistics, StatsByPool};
-
-/// Which of the driver's calls the code made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Origin {
-    /// `cuMemAllocAsync`, and everything the handle does on a stream.
-    #[default]
-    StreamOrdered,
-    /// `cuMemAlloc`.
-    Plain,
-}
 
 /// A request of the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The devices of a session: made from what the test says.
 
 use crate::bytes::Bytes;
-use crate::config::{Budget, DeviceSpec, PolicyKind, PolicySpec};
+use crate::config::{Budget, DeviceSpec, PolicySpec};
 use crate::device::any::AnyDevice;
 use crate::device::cuda::CudaDevice;
 use crate::device::sim::{DeviceProfile, SimDevice};
@@ -23,7 +23,7 @@ pub(super) fn open(
     let profile = DeviceProfile::by_name(spec.profile_name())?;
     match spec {
         DeviceSpec::Cuda { ordinal } => {
-            let has_shadow = policy.kind == PolicyKind::Driver;
+            let has_shadow = policy.kind.is_of_driver();
             let mut device = CudaDevice::open(u32::from(*ordinal), None, has_shadow)?;
             let card = device.profile().total;
             if !names_device {

@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::callsite::CallSites;
 use crate::config::{Budget, DeviceSpec, PolicySpec};
-use crate::device::DeviceMemory;
 use crate::device::any::AnyDevice;
 use crate::error::Error;
 use crate::event::{Event, EventKind};
@@ -113,8 +112,7 @@ impl Session {
         let budget_in_bytes = devices.first().and_then(AnyDevice::budget);
         let mut heaps = Vec::with_capacity(devices.len());
         for (number, device) in (0..).zip(devices) {
-            let total = device.memory_info().total;
-            let policy = AnyPolicy::new(&policy, total, device.budget())?;
+            let policy = AnyPolicy::new(&policy, &device.card())?;
             let heap = Heap::new(DeviceId(number), device, policy, Arc::clone(&ledger));
             heaps.push(Mutex::new(heap));
         }

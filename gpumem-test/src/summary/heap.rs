@@ -105,7 +105,9 @@ impl Heap {
     /// Applies an event of this device.
     pub(super) fn apply(&mut self, event: &Event) {
         match event.kind {
-            EventKind::Alloc { extent, requested } => {
+            EventKind::Alloc {
+                extent, requested, ..
+            } => {
                 self.counts.allocations += 1;
                 let (start, end) = bounds(extent);
                 self.pending.remove(start, end);
@@ -151,9 +153,9 @@ impl Heap {
                 self.counts.device_allocations += 1;
                 let (start, end) = bounds(extent);
                 // A chunk of the driver's pool serves every stream.
-                let stream = match self.kind {
-                    PolicyKind::Driver => StreamId::DEFAULT,
-                    PolicyKind::Caching => extent.stream,
+                let stream = match self.kind.is_of_driver() {
+                    true => StreamId::DEFAULT,
+                    false => extent.stream,
                 };
                 self.mapped.insert(start, end, (page, stream));
             }

@@ -62,7 +62,7 @@ impl Holes {
                 holes.largest_free = holes.largest_free.max((to - from).min(limit));
             }
         }
-        if heap.kind() == PolicyKind::Driver {
+        if heap.kind().is_of_driver() {
             // A stream gets back at once what was freed on it, whatever the device has finished.
             for (start, end, _) in heap.pending.runs() {
                 holes.largest_free = holes.largest_free.max(end - start);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::config::PolicySpec;
-use crate::event::{DriverMemory, Event, EventKind, Extent, OomClass, SegmentKind};
+use crate::event::{DriverMemory, Event, EventKind, Extent, OomClass, Origin, SegmentKind};
 use crate::ids::{Address, DeviceId, StreamId, TextId, ThreadIndex};
 use crate::ledger::Recording;
 
@@ -101,7 +101,11 @@ impl Script {
     pub(crate) fn alloc_rounded(&mut self, address: u64, size: u64, requested: u64) -> &mut Self {
         let extent = self.extent(address, size);
         self.blocks.insert(address, (extent, requested));
-        self.event(EventKind::Alloc { extent, requested })
+        self.event(EventKind::Alloc {
+            extent,
+            requested,
+            origin: Origin::StreamOrdered,
+        })
     }
 
     pub(crate) fn alloc(&mut self, address: u64, size: u64) -> &mut Self {
@@ -153,6 +157,7 @@ impl Script {
             requested: size,
             rounded: size,
             stream,
+            origin: Origin::StreamOrdered,
             class,
             device_free: 12 * MIB,
             largest_free: 3 * MIB,

@@ -89,7 +89,9 @@ pub(super) fn recorded_form(event: &EventKind, layout: Layout) -> Option<Recorde
         Some((action.to_owned(), extent.address.0, size, extent.stream.0))
     };
     match event {
-        EventKind::Alloc { extent, requested } => of("alloc", extent, *requested),
+        EventKind::Alloc {
+            extent, requested, ..
+        } => of("alloc", extent, *requested),
         EventKind::FreeRequested { extent, requested } => of("free_requested", extent, *requested),
         EventKind::FreeCompleted { extent, requested } => of("free_completed", extent, *requested),
         EventKind::SegmentAlloc { extent, .. } => of("segment_alloc", extent, extent.size),

@@ -94,6 +94,7 @@ impl<R: RawDriver> Card<R> {
             context_overhead: memory.total - memory.free,
             unusable_tail: UNUSABLE_TAIL,
             granularity: facts.granularity,
+            compute_capability: facts.compute_capability,
             source: ProfileSource::Measured,
         };
         // What others of the card's users hold is no business of the model: the driver says when

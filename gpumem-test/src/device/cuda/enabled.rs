@@ -103,6 +103,7 @@ impl Driver {
             name: String::new(),
             uuid: [0; 16],
             granularity: 0,
+            compute_capability: (0, 0),
             default_pool: 0,
         };
         Ok(Self {
@@ -133,6 +134,7 @@ impl Driver {
             unsafe { sys::cuDeviceGetUuid_v2(self.facts.uuid.as_mut_ptr().cast(), self.device) };
         check("cuDeviceGetUuid", code)?;
         self.facts.granularity = calls::granularity(self.device)?;
+        self.facts.compute_capability = calls::compute_capability(self.device)?;
         let mut pool = std::ptr::null_mut();
         // SAFETY: the driver writes one handle.
         let code = unsafe { sys::cuDeviceGetDefaultMemPool(&raw mut pool, self.device) };

@@ -61,6 +61,8 @@ pub struct CardFacts {
     pub uuid: [u8; 16],
     /// The smallest page of the virtual memory API, in bytes.
     pub granularity: u64,
+    /// Major and minor number of its compute capability.
+    pub compute_capability: (u32, u32),
     /// The handle of its default pool.
     pub default_pool: u64,
 }

@@ -34,6 +34,8 @@ pub struct DeviceProfile {
     pub unusable_tail: u64,
     /// The smallest page of the virtual memory API.
     pub granularity: u64,
+    /// Major and minor number of the compute capability.
+    pub compute_capability: (u32, u32),
     /// Where the figures come from.
     pub source: ProfileSource,
 }
@@ -50,20 +52,20 @@ pub enum ProfileSource {
     Requested,
 }
 
-/// Name, marketing name, GiB of memory on the vendor's data sheet.
-const CARDS: [(&str, &str, u64); 12] = [
-    ("t4", "NVIDIA T4", 16),
-    ("l4", "NVIDIA L4", 24),
-    ("l40s", "NVIDIA L40S", 48),
-    ("a10", "NVIDIA A10", 24),
-    ("rtx3090", "NVIDIA GeForce RTX 3090", 24),
-    ("rtx4090", "NVIDIA GeForce RTX 4090", 24),
-    ("rtx5090", "NVIDIA GeForce RTX 5090", 32),
-    ("a100-40", "NVIDIA A100 40GB", 40),
-    ("a100-80", "NVIDIA A100 80GB", 80),
-    ("h100", "NVIDIA H100 80GB", 80),
-    ("h200", "NVIDIA H200", 141),
-    ("b200", "NVIDIA B200", 180),
+/// Name, marketing name, GiB of memory on the vendor's data sheet, compute capability.
+const CARDS: [(&str, &str, u64, (u32, u32)); 12] = [
+    ("t4", "NVIDIA T4", 16, (7, 5)),
+    ("l4", "NVIDIA L4", 24, (8, 9)),
+    ("l40s", "NVIDIA L40S", 48, (8, 9)),
+    ("a10", "NVIDIA A10", 24, (8, 6)),
+    ("rtx3090", "NVIDIA GeForce RTX 3090", 24, (8, 6)),
+    ("rtx4090", "NVIDIA GeForce RTX 4090", 24, (8, 9)),
+    ("rtx5090", "NVIDIA GeForce RTX 5090", 32, (12, 0)),
+    ("a100-40", "NVIDIA A100 40GB", 40, (8, 0)),
+    ("a100-80", "NVIDIA A100 80GB", 80, (8, 0)),
+    ("h100", "NVIDIA H100 80GB", 80, (9, 0)),
+    ("h200", "NVIDIA H200", 141, (9, 0)),
+    ("b200", "NVIDIA B200", 180, (10, 0)),
 ];
 
 impl DeviceProfile {
@@ -78,6 +80,7 @@ impl DeviceProfile {
             context_overhead: CONTEXT_OVERHEAD,
             unusable_tail: UNUSABLE_TAIL,
             granularity: PAGE,
+            compute_capability: (9, 0),
             source: ProfileSource::Measured,
         }
     }
@@ -101,11 +104,12 @@ impl DeviceProfile {
             return Ok(Self::h200());
         }
         match CARDS.iter().find(|(card, ..)| *card == wanted) {
-            Some((card, marketing_name, gib)) => Ok(Self {
+            Some((card, marketing_name, gib, capability)) => Ok(Self {
                 name: (*card).to_owned(),
                 marketing_name: (*marketing_name).to_owned(),
                 total: gib << 30,
                 device_total: gib << 30,
+                compute_capability: *capability,
                 source: ProfileSource::Vendor,
                 ..Self::h200()
             }),

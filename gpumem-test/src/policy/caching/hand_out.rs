@@ -7,7 +7,7 @@ use super::{Blocks, CachingPolicy, LARGE_POOL};
 use crate::event::{EventKind, EventSink, Extent};
 use crate::ids::{Address, BlockId, StreamId};
 use crate::mutant::mutant;
-use crate::policy;
+use crate::policy::{self, Request};
 
 impl CachingPolicy {
     /// Takes the best fit for a rounded size out of its free list.
@@ -50,10 +50,11 @@ impl CachingPolicy {
     pub(super) fn hand_out<S: EventSink>(
         &mut self,
         slot: Slot,
-        requested: u64,
+        request: Request,
         rounded: u64,
         events: &mut S,
     ) -> policy::Block {
+        let requested = request.size;
         let block = &self.blocks[slot];
         let (list, small) = (block.list, block.small);
         let rest = block.size - rounded;
@@ -91,7 +92,11 @@ impl CachingPolicy {
             stats.oversize_allocations.increase_signed();
         }
         let extent = extent(block, stream);
-        events.record(EventKind::Alloc { extent, requested });
+        events.record(EventKind::Alloc {
+            extent,
+            requested,
+            origin: request.origin,
+        });
         policy::Block {
             id: BlockId::new(slot, block.generation),
             address: extent.address,

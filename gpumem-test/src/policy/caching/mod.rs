@@ -195,7 +195,7 @@ impl CachingPolicy {
             && self.run_callbacks(device, events)
             && let Some(slot) = self.search(list, rounded)
         {
-            return Ok(self.hand_out(slot, request.size, rounded, events));
+            return Ok(self.hand_out(slot, request, rounded, events));
         }
         if self.collects {
             self.collect_garbage(device, events)?;
@@ -212,7 +212,7 @@ impl CachingPolicy {
             found = self.new_segment(device, events, list, rounded, true)?;
         }
         match found {
-            Some(slot) => Ok(self.hand_out(slot, request.size, rounded, events)),
+            Some(slot) => Ok(self.hand_out(slot, request, rounded, events)),
             None => Err(self.out_of_memory(device, events, request, rounded, list)),
         }
     }
@@ -256,7 +256,7 @@ impl Policy for CachingPolicy {
         };
         let list = self.list_of(pool, request.stream);
         match self.search(list, rounded) {
-            Some(slot) => Ok(self.hand_out(slot, request.size, rounded, events)),
+            Some(slot) => Ok(self.hand_out(slot, request, rounded, events)),
             None => self.alloc_slow(device, events, request, rounded, list),
         }
     }

@@ -20,11 +20,11 @@ mod tests;
 use self::backing::Backing;
 use self::blocks::{Blocks, Held, Home};
 use super::oom::Shortage;
-use super::{Block, Origin, Policy, Request, Statistics};
+use super::{Block, Policy, Request, Statistics};
 use crate::bytes::Bytes;
 use crate::device::{DeviceMemory, Refusal};
 use crate::error::{Error, OutOfMemory};
-use crate::event::{EventKind, EventSink, Extent};
+use crate::event::{EventKind, EventSink, Extent, Origin};
 use crate::heap_map::{HeapMap, Usage};
 use crate::ids::{BlockId, DeviceId, PoolId, StreamId};
 use crate::mutant::mutant;
@@ -115,6 +115,7 @@ impl DriverPolicy {
             requested: request.size,
             rounded: shortage.need,
             stream: request.stream,
+            origin: request.origin,
             class,
             device_free: info.free,
             largest_free: shortage.largest_here,
@@ -247,6 +248,7 @@ impl Policy for DriverPolicy {
                 stream,
             },
             requested,
+            origin: request.origin,
         });
         Ok(Block { id, address, size })
     }

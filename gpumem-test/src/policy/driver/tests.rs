@@ -335,6 +335,7 @@ fn events_add_up_to_the_statistics_at_every_moment() {
                 EventKind::Alloc {
                     extent,
                     requested: asked,
+                    ..
                 } => {
                     allocated += extent.size;
                     active += extent.size;

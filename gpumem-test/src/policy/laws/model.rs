@@ -1,6 +1,6 @@
 //! The obvious model: what is held, what waits, and what everything must add up to.
 
-use crate::config::{PolicyKind, PolicySpec};
+use crate::config::{Card, PolicyKind, PolicySpec};
 use crate::device::DeviceMemory;
 use crate::device::sim::{DeviceProfile, SimDevice, StreamKind};
 use crate::event::EventKind;
@@ -79,11 +79,18 @@ impl Model {
         let spec: PolicySpec = subject.policy.parse().unwrap();
         let mut device = SimDevice::new(DeviceProfile::by_name(subject.device).unwrap());
         device.set_budget(subject.budget);
-        let total = device.memory_info().total;
+        let info = device.memory_info();
+        let total = info.total;
+        let card = Card {
+            total,
+            free: info.free,
+            budget: subject.budget,
+            compute_major: device.profile().compute_capability.0,
+        };
         let mut streams = vec![StreamId::DEFAULT];
         streams.extend((0..2).map(|_| device.create_stream(StreamKind::NonBlocking)));
         Self {
-            policy: AnyPolicy::new(&spec, total, subject.budget).unwrap(),
+            policy: AnyPolicy::new(&spec, &card).unwrap(),
             limit: limit(&spec, total),
             subject,
             device,

@@ -190,7 +190,7 @@ pub(in crate::sim_driver) fn resident_threads(profile: &DeviceProfile) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::CARDS;
+    use super::{CARDS, card_of};
     use crate::device::sim::DeviceProfile;
 
     #[test]
@@ -198,5 +198,14 @@ mod tests {
         let names: Vec<&str> = CARDS.iter().map(|card| card.name).collect();
         let profiles: Vec<&str> = DeviceProfile::names().collect();
         assert_eq!(names, profiles);
+        for name in names {
+            let profile = DeviceProfile::by_name(name).unwrap();
+            let (major, minor) = card_of(&profile).capability;
+            assert_eq!(
+                profile.compute_capability,
+                (major as u32, minor as u32),
+                "{name}"
+            );
+        }
     }
 }

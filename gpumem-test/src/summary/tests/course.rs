@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::event::{EventKind, OomClass};
+use crate::event::{EventKind, OomClass, Origin};
 use crate::ids::DeviceId;
 
 #[test]
@@ -240,10 +240,12 @@ fn events_that_make_no_sense_lower_no_counter_below_zero() {
         .event(EventKind::Alloc {
             extent,
             requested: 5,
+            origin: Origin::Plain,
         })
         .event(EventKind::Alloc {
             extent,
             requested: 5,
+            origin: Origin::Plain,
         })
         .out_of_memory(OomClass::Exhausted, MIB);
     let device = of(&script);

@@ -68,6 +68,19 @@ pub(super) fn granularity(device: c_int) -> Outcome<u64> {
     Ok(bytes as u64)
 }
 
+/// Major and minor number of a card's compute capability.
+pub(super) fn compute_capability(device: c_int) -> Outcome<(u32, u32)> {
+    let ask = |attribute| {
+        let mut value = 0;
+        // SAFETY: the driver writes one number.
+        let code = unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) };
+        check("cuDeviceGetAttribute", code).map(|()| value as u32)
+    };
+    let major = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
+    let minor = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR;
+    Ok((ask(major)?, ask(minor)?))
+}
+
 fn stream_of(handle: u64) -> sys::CUstream {
     crate::ids::StreamId(handle).driver_handle() as usize as sys::CUstream
 }

@@ -16,12 +16,13 @@ const NAMES: [&str; 1] = ["nvcuda.dll"];
 const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
 /// Every function that this room calls: a driver without one of them is too old.
-const FUNCTIONS: [&str; 49] = [
+const FUNCTIONS: [&str; 50] = [
     "cuCtxGetDevice",
     "cuCtxPopCurrent_v2",
     "cuCtxPushCurrent_v2",
     "cuCtxSynchronize",
     "cuDeviceGet",
+    "cuDeviceGetAttribute",
     "cuDeviceGetCount",
     "cuDeviceGetDefaultMemPool",
     "cuDeviceGetName",

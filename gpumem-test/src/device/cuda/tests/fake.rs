@@ -43,6 +43,7 @@ impl FakeCard {
             name: "a simulated card".to_owned(),
             uuid: [7; 16],
             granularity: profile.granularity,
+            compute_capability: profile.compute_capability,
             default_pool: DEFAULT_POOL,
         };
         let state = State {
