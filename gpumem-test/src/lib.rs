@@ -109,6 +109,7 @@ pub use policy::{
     PrivatePoolId, ROUNDUP_INTERVALS, Request, Stat, Statistics, StatsByPool, memory_summary,
 };
 pub use replay::{Replay, ReplayOom, ReplayOutcome};
+pub use report::heap_svg;
 pub use summary::{
     Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Leak, Level, Moment, Others,
     PassedMemory, Setting, ShadowDifference, Summary, Timeline, Window,
