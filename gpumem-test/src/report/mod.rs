@@ -1,11 +1,13 @@
 //! What people and programs read about a test.
 //!
 //! `messages.rs` holds all wording, `terminal.rs` arranges it into the report of a failed test,
-//! `json.rs` writes the summary for programs. The room computes no figure.
+//! `json.rs` writes the summary for programs, `table/` sets the verdicts under several policies side by
+//! side. The room computes no figure.
 
 mod json;
 mod messages;
 mod sparkline;
+pub(crate) mod table;
 mod terminal;
 #[cfg(test)]
 mod tests;
