@@ -68,11 +68,6 @@ impl Reuse {
     pub(super) fn fence(&self, stream: StreamId) -> Option<Fence> {
         self.streams.get(&stream).copied()
     }
-
-    /// A stream was waited for: nothing that was freed on it is in use.
-    pub(super) fn waited(&mut self, stream: StreamId) {
-        self.streams.remove(&stream);
-    }
 }
 
 #[cfg(test)]
@@ -117,7 +112,5 @@ mod tests {
         reuse.freed(extent(0, 10, 1), Fence(3));
         assert_eq!(reuse.freed(extent(20, 10, 1), Fence(4)), Some(Fence(3)));
         assert_eq!(reuse.fence(StreamId(1)), Some(Fence(4)));
-        reuse.waited(StreamId(1));
-        assert_eq!(reuse.fence(StreamId(1)), None);
     }
 }
