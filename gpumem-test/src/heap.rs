@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::device::DeviceMemory;
 use crate::error::Error;
+use crate::event::{Extent, Origin};
 use crate::ids::{BlockId, DeviceId, StreamId, TextId, ThreadIndex};
 use crate::ledger::{Ledger, LedgerSink};
-use crate::event::{Extent, Origin};
 use crate::policy::{AnyPolicy, Block, Policy, Request};
 
 use reuse::Reuse;

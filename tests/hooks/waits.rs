@@ -3,7 +3,9 @@
 use gpumem_test::prelude::*;
 
 use crate::call;
-use crate::driver::{Gate, Refused, alloc, alloc_async, context, free, free_async, stream, synchronize};
+use crate::driver::{
+    Gate, Refused, alloc, alloc_async, context, free, free_async, stream, synchronize,
+};
 
 const SIZE: usize = 4 << 20;
 

@@ -6,7 +6,7 @@ use crate::bytes::Bytes;
 use crate::device::any::AnyDevice;
 use crate::error::Error;
 use crate::ids::{Address, DeviceId, StreamId};
-use crate::policy::{Origin, Policy, Request};
+use crate::policy::{Origin, Request};
 use crate::session::HeldBlock;
 
 use super::Gpu;

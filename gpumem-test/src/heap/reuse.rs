@@ -102,7 +102,10 @@ mod tests {
             reuse.freed(extent(address, 10, stream), Fence(stream));
         }
         assert_eq!(reuse.ranges.len(), 3, "two of them touch");
-        assert_eq!(reuse.handed_out(extent(5, 20, 9)), [StreamId(2), StreamId(1)]);
+        assert_eq!(
+            reuse.handed_out(extent(5, 20, 9)),
+            [StreamId(2), StreamId(1)]
+        );
         assert_eq!(reuse.ranges.len(), 3, "what is left on both sides stays");
     }
 
