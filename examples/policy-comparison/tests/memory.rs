@@ -36,6 +36,7 @@ fn serve(gpu: &Gpu) -> TestResult {
     policy = [
         "driver",
         "eager",
+        "lazy",
         "async",
         "caching",
         "caching:expandable_segments:True",
@@ -53,6 +54,7 @@ fn training_with_room(gpu: &Gpu) -> TestResult {
     policy = [
         "driver",
         "eager",
+        "lazy",
         "async",
         "caching",
         "caching:expandable_segments:True",
@@ -71,6 +73,7 @@ fn training_on_a_tight_budget(gpu: &Gpu) -> TestResult {
     policy = [
         "driver",
         "eager",
+        "lazy",
         "async",
         "caching",
         "caching:expandable_segments:True",
@@ -88,6 +91,7 @@ fn serving_with_room(gpu: &Gpu) -> TestResult {
     policy = [
         "driver",
         "eager",
+        "lazy",
         "async",
         "caching",
         "caching:expandable_segments:True",

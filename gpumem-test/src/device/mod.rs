@@ -53,6 +53,11 @@ pub enum BackingChange {
     ChunkReleased(Address, u64),
     /// A freed piece of a stream-ordered pool belongs to no stream any more: address and bytes.
     Settled(Address, u64),
+    /// Pages of plain memory that come at the first write got memory: address and bytes. They lose
+    /// it when they are given back.
+    Committed(Address, u64),
+    /// A first write found no memory for its pages: address and bytes of what was to be written.
+    CommitRefused(Address, u64),
 }
 
 /// What a policy sets of the device's stream-ordered pool. Sizes are bytes, which the pool rounds
@@ -175,6 +180,11 @@ pub trait DeviceMemory {
     /// As [`malloc`](Self::malloc); [`Refusal::NotSupported`] where there is no such memory.
     fn malloc_lazy(&mut self, _size: u64) -> Result<Address, Refusal> {
         Err(Refusal::NotSupported)
+    }
+
+    /// Bytes that [`malloc_lazy`](Self::malloc_lazy) could still address beyond any budget.
+    fn addressable(&self) -> u64 {
+        self.free_without_budget()
     }
 
     /// Gives back what the device's own pools hold and nobody uses (`cuMemPoolTrimTo(0)` each).

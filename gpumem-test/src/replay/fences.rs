@@ -158,6 +158,10 @@ impl<D: DeviceMemory> DeviceMemory for TimedDevice<'_, D> {
         self.device.malloc_lazy(size)
     }
 
+    fn addressable(&self) -> u64 {
+        self.device.addressable()
+    }
+
     fn trim_pools(&mut self) {
         self.device.trim_pools();
     }

@@ -190,6 +190,8 @@ impl Session {
             what(self);
         }
         for (device, witness) in self.devices().zip(&self.witnesses) {
+            // What was written since the last call of the policy.
+            self.lock_device(device).write(|_| ());
             if let Some(witness) = witness {
                 witness.record(self, device);
             }

@@ -59,6 +59,8 @@ impl DriverTime {
             EventKind::Alloc { .. } | EventKind::FreeRequested { .. } => calls,
             EventKind::SegmentAlloc { extent, kind } | EventKind::SegmentFree { extent, kind } => {
                 match kind {
+                    // An address; memory comes with the first write.
+                    _ if self.kind == PolicyKind::Lazy => 0,
                     // The request that takes or frees them is a call of its own.
                     SegmentKind::SharedPage | SegmentKind::OwnPages => plain(extent.size) - calls,
                     _ => plain(extent.size),
@@ -72,6 +74,10 @@ impl DriverTime {
                         .div_ceil(page.max(1))
                         .saturating_mul(larger(PAGE, page)),
                 }
+            }
+            // No event says when these pages are given back, which makes the pair whole.
+            EventKind::Committed { extent } => {
+                extent.size.div_ceil(PAGE.0).saturating_mul(2 * PAGE.1)
             }
             _ => 0,
         };
@@ -171,6 +177,16 @@ mod tests {
         let mut large = Script::new("caching:expandable_segments:True");
         large.map(0, 20 * MIB, 20 * MIB);
         assert_eq!(time(&large), (25_000 + plain(20 * MIB) - 77_000) / 2);
+    }
+
+    #[test]
+    fn under_lazy_an_address_costs_its_call_and_a_page_its_first_write() {
+        let mut script = Script::new("lazy");
+        script.segment(OwnPages, 0, 64 * MIB).alloc(0, 64 * MIB);
+        let extent = script.extent(0, 6 * MIB);
+        script.event(crate::event::EventKind::Committed { extent });
+        script.free(0).release(OwnPages, 0, 64 * MIB);
+        assert_eq!(time(&script), 3 * 25_000 + 825);
     }
 
     #[test]

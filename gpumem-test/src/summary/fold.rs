@@ -354,6 +354,7 @@ fn is_mark(kind: &EventKind) -> bool {
         | EventKind::SegmentFree { .. }
         | EventKind::SegmentMap { .. }
         | EventKind::SegmentUnmap { .. }
+        | EventKind::Committed { .. }
         | EventKind::Retry { .. }
         | EventKind::OutOfMemory { .. } => false,
         EventKind::Checkpoint { .. }

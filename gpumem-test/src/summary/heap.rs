@@ -43,7 +43,7 @@ pub(super) struct Levels {
     pub(super) allocated: u64,
     pub(super) active: u64,
     pub(super) reserved: u64,
-    /// Of the pages that hold what is reserved.
+    /// Of the pages that hold what is reserved; under `lazy`, of those that have memory.
     pub(super) pages: u64,
 }
 
@@ -61,6 +61,8 @@ pub(super) struct Heap {
     pub(super) pending: Ranges<StreamId>,
     pub(super) segments: BTreeMap<u64, Segment>,
     pub(super) mapped: Ranges<MapMark>,
+    /// Pages of segments that were written, where their memory comes then.
+    committed: Ranges<()>,
     pub(super) counts: Counts,
     requested: u64,
     allocated: u64,
@@ -88,7 +90,10 @@ impl Heap {
             allocated: self.allocated,
             active: self.allocated + self.pending.total(),
             reserved: self.segment_bytes + self.mapped.total(),
-            pages: self.segment_pages + self.mapped.total(),
+            pages: match self.kind {
+                PolicyKind::Lazy => self.committed.total(),
+                _ => self.segment_pages + self.mapped.total(),
+            },
         }
     }
 
@@ -148,6 +153,8 @@ impl Heap {
             EventKind::SegmentFree { extent, .. } => {
                 self.counts.device_frees += 1;
                 self.take_segment(extent);
+                let (start, end) = bounds(extent);
+                self.committed.remove(start, end);
             }
             EventKind::SegmentMap { extent, page } => {
                 self.counts.device_allocations += 1;
@@ -163,6 +170,10 @@ impl Heap {
                 self.counts.device_frees += 1;
                 let (start, end) = bounds(extent);
                 self.mapped.remove(start, end);
+            }
+            EventKind::Committed { extent } => {
+                let (start, end) = bounds(extent);
+                self.committed.insert(start, end, ());
             }
             EventKind::Retry { .. } => self.counts.retries += 1,
             EventKind::OutOfMemory { .. } => {

@@ -89,6 +89,10 @@ impl DeviceMemory for AnyDevice {
         either!(self, device => device.malloc_lazy(size))
     }
 
+    fn addressable(&self) -> u64 {
+        either!(self, device => device.addressable())
+    }
+
     fn trim_pools(&mut self) {
         either!(self, device => device.trim_pools());
     }

@@ -50,6 +50,9 @@ pub struct Card<R: RawDriver> {
     pub(super) events: FxHashMap<u64, Fence>,
     /// The driver's handles of pages that back a range, by the card's address, with their bytes.
     pub(super) pages: BTreeMap<u64, (u64, u64)>,
+    /// Managed allocations that stand for the model's pages whose memory comes at the first write: the
+    /// card's address and bytes by the model's address.
+    pub(super) lazy_pages: BTreeMap<u64, (u64, u64)>,
     /// Bytes charged for each pool that the program made, by its handle.
     pub(super) explicit_pools: FxHashMap<u64, u64>,
     /// What holds each held stream, by the driver's handle.
@@ -126,6 +129,7 @@ impl<R: RawDriver> Card<R> {
             fences: Fences::default(),
             events: FxHashMap::default(),
             pages: BTreeMap::new(),
+            lazy_pages: BTreeMap::new(),
             explicit_pools: FxHashMap::default(),
             gates: FxHashMap::default(),
             watched: false,

@@ -55,6 +55,9 @@ impl RawDriver for Driver {
     fn malloc(&self, _: u64) -> Outcome<u64> {
         match *self {}
     }
+    fn malloc_managed(&self, _: u64) -> Outcome<u64> {
+        match *self {}
+    }
     fn free(&self, _: u64) -> Outcome<()> {
         match *self {}
     }

@@ -86,6 +86,8 @@ pub trait RawDriver: Send {
 
     /// `cuMemAlloc`.
     fn malloc(&self, size: u64) -> Outcome<u64>;
+    /// `cuMemAllocManaged`, for every stream of the card.
+    fn malloc_managed(&self, size: u64) -> Outcome<u64>;
     /// `cuMemFree`, which waits for the device.
     fn free(&self, address: u64) -> Outcome<()>;
 

@@ -1,5 +1,6 @@
 //! The driver's own allocators. `driver`: each request goes where the code sent it, as without any
-//! policy. `eager`: always plain memory. `async`: always the stream-ordered pool.
+//! policy. `eager`: always plain memory. `async`: always the stream-ordered pool. `lazy`: as
+//! `eager`, but the memory of a page comes when it is first written.
 //!
 //! `cuMemAlloc` gets plain memory, `cuMemAllocAsync` the default stream-ordered pool, unless the
 //! [`Route`] says otherwise. The device decides everything; the policy keeps who holds what, and
@@ -42,7 +43,7 @@ const UNIT: u64 = 512;
 const PAGE: u64 = 2 << 20;
 const CHUNK: u64 = 32 << 20;
 
-/// The policies `driver`, `eager` and `async`.
+/// The policies `driver`, `eager`, `async` and `lazy`.
 #[derive(Clone, Debug, Default)]
 pub struct DriverPolicy {
     route: Route,
@@ -75,6 +76,15 @@ impl DriverPolicy {
         Self {
             route: Route::Pool,
             pool,
+            ..Self::default()
+        }
+    }
+
+    /// `lazy`: addresses at the request, in the layout of `eager`, and memory at the first write.
+    /// Reserved are the pages that have addresses.
+    pub fn lazy() -> Self {
+        Self {
+            route: Route::Lazy,
             ..Self::default()
         }
     }

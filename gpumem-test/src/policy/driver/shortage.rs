@@ -97,7 +97,10 @@ impl DriverPolicy {
         }
         // What the device gives comes in whole pages or chunks.
         let portion = allocator.portion();
-        let without_budget = device.free_without_budget();
+        let without_budget = match allocator {
+            Allocator::Lazy => device.addressable(),
+            Allocator::Plain | Allocator::Pool => device.free_without_budget(),
+        };
         let headroom = (device.memory_info().free)
             .min(without_budget)
             .min(self.left_of_maximum());

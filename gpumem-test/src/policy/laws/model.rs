@@ -1,5 +1,7 @@
 //! The obvious model: what is held, what waits, and what everything must add up to.
 
+use std::collections::BTreeSet;
+
 use crate::config::{Card, PolicyKind, PolicySpec};
 use crate::device::DeviceMemory;
 use crate::device::sim::{DeviceProfile, SimDevice, StreamKind};
@@ -44,6 +46,10 @@ pub(super) struct Model {
     freed: Vec<BlockId>,
     waiting: Vec<Waiting>,
     events: Vec<EventKind>,
+    /// Pages of blocks that were written to, where that gives them memory.
+    written: BTreeSet<u64>,
+    /// The same by the events.
+    told: BTreeSet<u64>,
     totals: Totals,
     spec: PolicySpec,
     /// The highest that the policy's own limit allows, with a page of slack where pages are mapped.
@@ -60,6 +66,9 @@ struct Totals {
     peak_allocated: u64,
     peak_reserved: u64,
 }
+
+/// A page of plain memory, in bytes.
+const PAGE: u64 = 2 << 20;
 
 impl Totals {
     fn take(&mut self, event: EventKind) {
@@ -116,6 +125,8 @@ impl Model {
             freed: Vec::new(),
             waiting: Vec::new(),
             events: Vec::new(),
+            written: BTreeSet::new(),
+            told: BTreeSet::new(),
             totals: Totals::default(),
             spec,
         }
@@ -183,8 +194,28 @@ impl Model {
                     .trim(&mut self.device, &mut self.events)
                     .map_err(|error| format!("a trim failed: {error}"))
             }
+            Operation::Write { block, from, parts } if !self.held.is_empty() => {
+                let held = self.held[block % self.held.len()].clone();
+                self.write(&held, from, parts)
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Fills a part of a block. Under `lazy` its pages have memory from then on.
+    fn write(&mut self, held: &Held, from: u64, parts: u64) -> Result<(), String> {
+        let part = held.requested.div_ceil(16);
+        let from = (from * part).min(held.requested);
+        let length = (parts * part).min(held.requested - from);
+        let start = held.block.address.offset(from);
+        self.device
+            .fill(start, length, 1)
+            .map_err(|refusal| format!("a fill of a held block failed: {refusal:?}"))?;
+        if self.spec.kind == PolicyKind::Lazy && length > 0 {
+            let pages = start.0 / PAGE..(start.0 + length).div_ceil(PAGE);
+            self.written.extend(pages);
+        }
+        Ok(())
     }
 
     fn alloc(&mut self, size: u64, stream: usize, plain: bool) -> Result<(), String> {
@@ -319,7 +350,7 @@ impl Model {
         self.freed.push(held.block.id);
         let start = held.block.address.0;
         // Under `driver` a free is ordered by its own stream only; uses by others are the
-        // program's business, as with the real driver. Under `eager` it waits for everything.
+        // program's business, as with the real driver. Under `eager` and `lazy` it waits for everything.
         // Under `caching` the owner may reuse its own memory at once, and others that were
         // recorded are waited for. bfc knows no streams.
         if let Some((obvious, _)) = &mut self.obvious {
@@ -327,7 +358,7 @@ impl Model {
         }
         let streams = match self.spec.kind {
             kind if is_ordered(kind) => vec![held.stream],
-            PolicyKind::Eager => Vec::new(),
+            PolicyKind::Eager | PolicyKind::Lazy => Vec::new(),
             kind if kind.is_bfc() => Vec::new(),
             _ => held
                 .users
@@ -373,6 +404,7 @@ impl Model {
 
     /// Everything that must hold between two operations.
     pub(super) fn check(&mut self) -> Result<(), String> {
+        self.check_written()?;
         for event in self.events.drain(..) {
             self.totals.take(event);
         }
@@ -437,6 +469,44 @@ impl Model {
             ));
         }
         self.check_map(&map)
+    }
+
+    /// What has memory by a first write: every page that was written and is still there, and what
+    /// the events add up to.
+    fn check_written(&mut self) -> Result<(), String> {
+        if self.spec.kind != PolicyKind::Lazy {
+            return Ok(());
+        }
+        self.policy
+            .device_synchronized(&mut self.device, &mut self.events);
+        for event in &self.events {
+            match event {
+                EventKind::Committed { extent } => {
+                    let pages = extent.address.0 / PAGE..(extent.address.0 + extent.size) / PAGE;
+                    self.told.extend(pages);
+                }
+                EventKind::SegmentFree { extent, .. } => {
+                    let pages = extent.address.0 / PAGE..(extent.address.0 + extent.size) / PAGE;
+                    for page in pages {
+                        self.told.remove(&page);
+                        self.written.remove(&page);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let bytes = self.written.len() as u64 * PAGE;
+        if self.told != self.written || self.device.committed() != bytes {
+            return Err(format!(
+                "{bytes} were written, {} are told, {} have memory",
+                self.told.len() as u64 * PAGE,
+                self.device.committed()
+            ));
+        }
+        if self.device.free_without_budget() < self.device.promised() {
+            return Err("addresses were given beyond what is free".to_owned());
+        }
+        Ok(())
     }
 
     /// Segments and blocks: no overlap, no gap, and every block that is held is there.

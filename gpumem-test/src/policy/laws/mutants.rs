@@ -48,6 +48,8 @@ caught! {
     a_bfc_release_that_forgets_reserved_is_caught => BfcReleaseForgetsReserved,
     a_driver_that_forgets_requested_is_caught => DriverForgetsRequested,
     a_plain_request_of_the_pool_that_does_not_wait_is_caught => PlainRequestForgetsToWait,
+    an_address_that_is_not_backed_by_what_is_free_is_caught => LazyPromisesTooMuch,
+    a_write_that_gives_no_memory_is_caught => LazyForgetsWrites,
     a_page_that_is_kept_is_caught => PageIsKept,
     a_free_list_that_forgets_to_join_is_caught => FreeListForgetsToJoin,
     a_pool_that_reuses_busy_memory_is_caught => PoolReusesBusy,

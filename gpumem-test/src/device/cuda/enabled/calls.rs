@@ -166,6 +166,14 @@ impl RawDriver for Driver {
         check("cuMemAlloc", code).map(|()| address)
     }
 
+    fn malloc_managed(&self, size: u64) -> Outcome<u64> {
+        let mut address = 0;
+        let all = sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL as u32;
+        // SAFETY: the driver writes one address.
+        let code = unsafe { sys::cuMemAllocManaged(&raw mut address, size as usize, all) };
+        check("cuMemAllocManaged", code).map(|()| address)
+    }
+
     fn free(&self, address: u64) -> Outcome<()> {
         // SAFETY: an address; see above.
         check("cuMemFree", unsafe { sys::cuMemFree_v2(address) })

@@ -151,6 +151,12 @@ impl RawDriver for FakeCard {
         self.run("cuMemAlloc", |state| state.device.malloc(size).map(real))
     }
 
+    fn malloc_managed(&self, size: u64) -> Outcome<u64> {
+        self.run("cuMemAllocManaged", |state| {
+            state.device.malloc_lazy(size).map(real)
+        })
+    }
+
     fn free(&self, address: u64) -> Outcome<()> {
         self.wait("cuMemFree", |device| device.free(simulated(address)))
     }
