@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | plain memory (`cuMemAlloc`): a shared page, pages of one allocation, a segment or region of a policy | 77 µs, 141 µs, 0.7 ms, 12.7 ms | 2 MiB, 64 MiB, 1 GiB, 16 GiB; straight lines between them, the last one goes on |
 //! | a chunk of a stream-ordered pool backed and released | 82 µs − 1.5 µs | a pool that gives back each time against one that keeps; taken for one chunk of 32 MiB |
-//! | a page of virtual memory (`cuMemCreate`, `cuMemMap` and back), and a page that `lazy` commits | 25 µs | 2 MiB |
+//! | a page of virtual memory (`cuMemCreate`, `cuMemMap` and back) | 25 µs | 2 MiB; assumed for a page that `lazy` commits |
 //! | a call of the code that the driver serves without new memory | 0.825 µs | the middle of 0.66 and 0.99 µs of a pool's pair; assumed for plain memory in a shared page too |
 //!
 //! Larger chunks and pages cost what the further bytes of plain memory cost. Nothing is known, and
