@@ -45,7 +45,7 @@ use signature::Function;
 /// | option | value | meaning | without it |
 /// |---|---|---|---|
 /// | `budget` | `"2GiB"`, `"80%"` | hard cap on reserved bytes: the device refuses any byte beyond it, and the code sees it as the device's total | the device's own memory |
-/// | `policy` | `"caching"`, `["driver", "caching"]` | the allocator and its options; a list makes one test each | `"driver"` |
+/// | `policy` | `"caching"`, `["driver", "caching"]` | the allocator and its options; a list makes one test each, and a table of their verdicts | `"driver"` |
 /// | `device` | `"cuda:0"`, `"sim:rtx4090"`, `"sim:24GiB"`, `"sim:h200*2"` | where the test runs; one that names a GPU is skipped, with the reason, where there is none | `"auto"`: a GPU where there is one, else `"sim"` |
 /// | `max_allocated` | a size | highest peak of allocated bytes | no bound |
 /// | `max_reserved` | a size | highest peak of reserved bytes | no bound |
@@ -58,7 +58,7 @@ use signature::Function;
 /// | `max_device_allocations` | a count | highest count of driver allocations | no bound |
 /// | `should_oom` | | at least one out-of-memory must reach the code, which may then end as it will, short of a crash | one fails the test |
 /// | `allow_oom` | | an out-of-memory that reaches the code does not fail the test | one fails the test |
-/// | `snapshot` | none, `"name"` | compares the summary with the accepted one, by insta | no comparison |
+/// | `snapshot` | none, `"name"` | compares the summary with the accepted one, by insta; of a list of policies their table too, as the test `…::verdicts` | no comparison |
 /// | `tolerance` | a share | how far each byte figure of the summary may be from the accepted one (pinned free bytes: in shares of the reserved peak); counts and the budget are exact | equal |
 /// | `args` | `[1, 8, 64]` | one test for each value, passed as the last parameter | one test |
 /// | `timeout` | `"60s"` | how long the test may run | no limit |

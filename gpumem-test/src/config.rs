@@ -57,7 +57,7 @@ impl PolicyKind {
     /// Whether the driver's own allocators serve it, so that blocks are theirs: pages of plain
     /// memory, chunks of a stream-ordered pool.
     pub(crate) fn is_of_driver(self) -> bool {
-        matches!(self, Self::Driver | Self::Eager | Self::Async)
+        matches!(self, Self::Driver | Self::Eager | Self::Async | Self::Lazy)
     }
 
     /// Whether it is the best-fit with coalescing allocator, under whichever name.

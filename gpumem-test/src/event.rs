@@ -86,6 +86,12 @@ pub enum EventKind {
         /// Bytes of one page.
         page: u64,
     },
+    /// Pages of a segment of plain memory got memory, at the first write that can have touched them.
+    /// They lose it with their segment. Only under `lazy`, and only on a simulated device.
+    Committed {
+        /// The pages.
+        extent: Extent,
+    },
     /// A second attempt to get a segment, after everything cached was released. Under bfc, one for
     /// each pass after the first: between the second and the third the original waits
     /// 10 s.

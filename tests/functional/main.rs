@@ -15,4 +15,5 @@ mod program;
 mod project;
 mod projects;
 mod settings;
+mod tables;
 mod training;

@@ -70,6 +70,15 @@ impl Gpu {
         self.session.lock().device().memory_info()
     }
 
+    /// Bytes of pages that were given memory by a first write (`lazy`), as far as is known: a kernel
+    /// is taken to write all of every block that it was handed. None under policies whose memory is
+    /// there at the request, and on a real device, which does not say.
+    pub fn memory_committed(&self) -> Option<Bytes> {
+        let heap = self.session.lock();
+        let device = heap.device().as_sim()?;
+        (heap.policy().has_first_writes()).then(|| Bytes::new(device.committed()))
+    }
+
     /// The settings of the policy that are in force, as (name, value).
     pub fn policy_settings(&self) -> Vec<(&'static str, String)> {
         self.session.lock().policy().settings()

@@ -220,6 +220,27 @@ pub(super) fn same_snapshot(file: &str, first: &Case) -> Error {
     ))
 }
 
+/// A test that is called as the comparison of another's table.
+pub(super) fn named_as_a_table(name: &str, twin: &Case) -> Error {
+    Error::configuration(format!(
+        "`{name}`, which compares its verdicts, is also the name of a test at {}; rename one of them",
+        place(twin.entry)
+    ))
+}
+
+/// Why there is no table where the environment replaced the list of policies.
+pub(super) fn one_policy_makes_no_table() -> String {
+    format!(
+        "its verdicts were not compared: {} runs it under one policy",
+        environment::POLICY
+    )
+}
+
+/// Why a table is not compared that has no line for one of its policies.
+pub(super) fn policy_was_skipped(policy: &str, reason: &str) -> String {
+    format!("its verdicts were not compared: {policy} was not run: {reason}")
+}
+
 pub(super) fn name_too_long(name: &str, most: usize) -> Error {
     Error::configuration(format!(
         "the file name {name} has {} bytes, more than the {most} that file systems take",

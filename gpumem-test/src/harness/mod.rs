@@ -3,7 +3,8 @@
 //! `registry` is what the attribute submits, `plan` the tests that come of it with the `settings`
 //! of the environment and the GPUs of the `machine`, `runner` the command line. For each test the `supervisor` has `isolate`
 //! start this program again; what the two say to each other is in `protocol`, the child's side in
-//! `child`. `verdict` makes of what a child left a pass or a report; `comparer` has insta compare.
+//! `child`. `verdict` makes of what a child left a pass or a report; `comparer` has insta compare;
+//! `tables` sets the verdicts on one test under several policies side by side.
 
 mod child;
 mod comparer;
@@ -26,6 +27,7 @@ pub(crate) mod runner;
 mod scratch;
 mod settings;
 mod supervisor;
+mod tables;
 mod verdict;
 
 pub(crate) use messages::harness_forgotten;

@@ -1,6 +1,10 @@
 //! From annotated functions to the tests that run: one for each policy and argument, with the
 //! settings in force, every string checked before anything runs.
 
+mod table;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -12,6 +16,9 @@ use super::machine::Machine;
 use super::messages;
 use super::registry::{SnapshotOption, TestEntry};
 use super::settings::Settings;
+
+use table::TableCase;
+pub(crate) use table::TablePlan;
 
 /// Bytes in the name of a report or a snapshot, without its endings (`.snap.new`): file systems
 /// take 255.
@@ -55,6 +62,8 @@ impl Case {
 pub(crate) struct Plan {
     /// The tests, by name.
     pub(crate) cases: Vec<Case>,
+    /// The tables of tests with a list of policies.
+    pub(crate) tables: Vec<TablePlan>,
     /// What is odd and yet no mistake, in sentences.
     pub(crate) warnings: Vec<String>,
 }
@@ -81,6 +90,7 @@ impl Plan {
         entries.sort_by_key(|entry| (entry.module, entry.name, entry.file, entry.line));
         let mut plan = Self {
             cases: Vec::new(),
+            tables: Vec::new(),
             warnings: Vec::new(),
         };
         let mut mistakes = Vec::new();
@@ -88,6 +98,7 @@ impl Plan {
             plan.expand(entry, settings, machine, &mut mistakes);
         }
         plan.find_twins(&mut mistakes);
+        plan.find_twins_of_tables(&mut mistakes);
         plan.cases.sort_by(|left, right| left.name.cmp(&right.name));
         if mistakes.is_empty() {
             return Ok(plan);
@@ -175,6 +186,9 @@ impl Plan {
             }
             _ => (entry.options.max_process_memory).map(|_| messages::needs_nvml(&name)),
         };
+        let module = entry.module.split_once("::").map(|(_, module)| module);
+        let head = module.map_or(String::new(), |module| format!("{module}::"));
+        let mut table = Vec::new();
         for policy in sound {
             let part = listed.then(|| policy_part(policy, named_among));
             let case = Case {
@@ -197,18 +211,24 @@ impl Plan {
             let no_args = entry.args.is_empty().then_some(None);
             for (index, arg) in no_args.into_iter().chain(args).enumerate() {
                 let tail = tail(part.as_deref(), arg);
-                let module = entry.module.split_once("::").map(|(_, module)| module);
-                let head = module.map_or(String::new(), |module| format!("{module}::"));
-                self.cases.push(Case {
+                let case = Case {
                     name: format!("{head}{}{tail}", entry.name),
                     snapshot: entry.options.snapshot.map(|SnapshotOption { name }| {
                         format!("{}{tail}", name.unwrap_or(entry.name)).replace("::", "__")
                     }),
                     arg: index,
                     ..case.clone()
-                });
+                };
+                table.extend(part.clone().map(|part| TableCase {
+                    case: case.clone(),
+                    part,
+                }));
+                self.cases.push(case);
             }
         }
+        let test = format!("{head}{}", entry.name);
+        self.tables
+            .extend(TablePlan::of(test, table, settings.policy.is_some()));
     }
 
     /// Finds tests that would write the same files: reports, or snapshots.
@@ -344,7 +364,3 @@ fn incomparable(
     }
     None
 }
-
-#[cfg(test)]
-#[path = "plan/tests.rs"]
-mod tests;

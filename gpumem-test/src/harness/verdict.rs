@@ -8,6 +8,7 @@ use crate::check::{self, Bounds, Compared, Ended};
 use crate::config::Budget;
 use crate::error::Error;
 use crate::ledger::Recording;
+use crate::report::table::{Ran, State};
 use crate::report::{self, Judged, Next};
 use crate::session::SessionFacts;
 use crate::snapshot;
@@ -42,6 +43,8 @@ pub(super) struct Verdict {
     pub(super) output: String,
     /// Sentences to print with the result.
     pub(super) notes: Vec<String>,
+    /// What a table of verdicts shows of it.
+    pub(super) row: State,
 }
 
 /// Judges one test, compares its summary by `compare`, and writes its figures to `json`.
@@ -61,18 +64,10 @@ pub(super) fn of(
         skipped,
         output,
     } = left.finished;
-    if skipped.is_some() {
-        return Ok(Verdict {
-            skipped,
-            failure: None,
-            output,
-            notes: Vec::new(),
-        });
+    if let Some(reason) = skipped {
+        return Ok(Verdict::skipped(reason, output));
     }
-    let bounds = Bounds {
-        unsupported_fails: settings.unsupported_fails,
-        ..Bounds::from(&case.entry.options)
-    };
+    let bounds = bounds(case, settings);
     match settings.sites {
         SitesSetting::Always => callsite::name(&mut left.recording, program.root().as_deref()),
         _ => callsite::name_by_module(&mut left.recording),
@@ -80,12 +75,7 @@ pub(super) fn of(
     let about = about(case, left.facts);
     let mut summary = Summary::of(&left.recording, &about);
     if let Some(reason) = unseen(facts::no_door(), &ended, &summary) {
-        return Ok(Verdict {
-            skipped: Some(reason),
-            failure: None,
-            output,
-            notes: Vec::new(),
-        });
+        return Ok(Verdict::skipped(reason, output));
     }
     let findings = check::judge(&summary, &bounds);
     let mut notes = Vec::new();
@@ -145,7 +135,51 @@ pub(super) fn of(
         failure,
         output,
         notes,
+        row: State::Ran(Box::new(Ran::of(&judged))),
     })
+}
+
+impl Verdict {
+    fn skipped(reason: String, output: String) -> Self {
+        Self {
+            row: State::Skipped(reason.clone()),
+            skipped: Some(reason),
+            failure: None,
+            output,
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// What a table shows of a test that was run for it alone: judged, with no snapshot compared and no
+/// file written, which its own trial does.
+pub(super) fn row(left: Left<'_>, settings: &Settings) -> State {
+    let case = left.case;
+    let Finished { ended, skipped, .. } = left.finished;
+    if let Some(reason) = skipped {
+        return State::Skipped(reason);
+    }
+    let summary = Summary::of(&left.recording, &about(case, left.facts));
+    if let Some(reason) = unseen(facts::no_door(), &ended, &summary) {
+        return State::Skipped(reason);
+    }
+    let bounds = bounds(case, settings);
+    let findings = check::judge(&summary, &bounds);
+    State::Ran(Box::new(Ran::of(&Judged {
+        summary: &summary,
+        bounds: &bounds,
+        findings: &findings,
+        ended: &ended,
+        snapshot: Compared::Equal,
+    })))
+}
+
+/// What a test allows, and the environment with it.
+fn bounds(case: &Case, settings: &Settings) -> Bounds {
+    Bounds {
+        unsupported_fails: settings.unsupported_fails,
+        ..Bounds::from(&case.entry.options)
+    }
 }
 
 /// Why the test counts as not run: without a door, one that asked the handle for nothing may have
@@ -203,7 +237,11 @@ fn is_comparable(ended: &Ended, bounds: &Bounds, summary: &Summary) -> bool {
     ended_well && summary.lost == 0
 }
 
-fn keep(path: &Path, text: &str) -> Result<(), Error> {
+/// Writes a file of figures.
+///
+/// # Errors
+/// If it cannot be written.
+pub(super) fn keep(path: &Path, text: &str) -> Result<(), Error> {
     let write = || {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;

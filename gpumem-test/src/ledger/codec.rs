@@ -58,6 +58,7 @@ const SHADOW_DIFFERS: u8 = 24;
 const BUDGET_EXCEEDED: u8 = 25;
 const FRAMES: u8 = 26;
 const TAKEN_ON_TRUST: u8 = 27;
+const COMMITTED: u8 = 30;
 
 /// Frames in the first slot of a call site.
 const FIRST_FRAMES: usize = SLOT_WORDS - 2;
@@ -178,6 +179,10 @@ pub(super) fn encode(event: Event) -> [u64; SLOT_WORDS] {
         EventKind::SegmentUnmap { extent, page } => {
             put_extent(&mut words, extent, page);
             SEGMENT_UNMAP
+        }
+        EventKind::Committed { extent } => {
+            put_extent(&mut words, extent, 0);
+            COMMITTED
         }
         EventKind::Retry { size } => {
             words[2] = size;
@@ -416,6 +421,7 @@ fn decode_event(slot: [u64; SLOT_WORDS]) -> Option<Event> {
         },
         SEGMENT_MAP => EventKind::SegmentMap { extent, page },
         SEGMENT_UNMAP => EventKind::SegmentUnmap { extent, page },
+        COMMITTED => EventKind::Committed { extent },
         RETRY => EventKind::Retry { size: slot[2] },
         OUT_OF_MEMORY => EventKind::OutOfMemory {
             requested: slot[2],

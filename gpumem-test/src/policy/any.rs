@@ -8,12 +8,12 @@ use crate::ids::{BlockId, StreamId};
 
 use super::bfc::{BfcConfig, BfcFramework, BfcPolicy};
 use super::caching::{CachingConfig, CachingPolicy, MemoryLimits};
-use super::driver::DriverPolicy;
+use super::driver::{DriverPolicy, Route, parse_pool};
 use super::{Block, HeapMap, Policy, Request, Statistics};
 
 /// One of the policies.
 pub enum AnyPolicy {
-    /// `driver`.
+    /// `driver`, `eager`, `async`, `lazy`.
     Driver(Box<DriverPolicy>),
     /// `caching`.
     Caching(Box<CachingPolicy>),
@@ -39,6 +39,18 @@ impl AnyPolicy {
     pub fn new(spec: &PolicySpec, card: &Card) -> Result<Self, Error> {
         Ok(match spec.kind {
             PolicyKind::Driver => Self::Driver(Box::default()),
+            PolicyKind::Eager => {
+                no_options(spec)?;
+                Self::Driver(Box::new(DriverPolicy::eager()))
+            }
+            PolicyKind::Lazy => {
+                no_options(spec)?;
+                Self::Driver(Box::new(DriverPolicy::lazy()))
+            }
+            PolicyKind::Async => {
+                let pool = parse_pool(&spec.options)?;
+                Self::Driver(Box::new(DriverPolicy::stream_ordered(pool)))
+            }
             PolicyKind::Caching => {
                 let (config, _) = CachingConfig::parse(&spec.options)?;
                 Self::Caching(Box::new(CachingPolicy::new(
@@ -53,7 +65,6 @@ impl AnyPolicy {
                 let (config, _) = BfcConfig::parse(BfcFramework::of(kind), &spec.options)?;
                 Self::Bfc(Box::new(BfcPolicy::new(config.options(card))))
             }
-            other => return Err(missing(other)),
         })
     }
 
@@ -64,11 +75,22 @@ impl AnyPolicy {
             _ => None,
         }
     }
+
+    /// Whether memory comes at the first write, so that writes are news to it.
+    #[inline]
+    pub(crate) fn has_first_writes(&self) -> bool {
+        matches!(self, Self::Driver(policy) if policy.route() == Route::Lazy)
+    }
 }
 
-fn missing(kind: PolicyKind) -> Error {
-    let name = kind.name();
-    Error::configuration(format!("policy `{name}` is not in this version"))
+fn no_options(spec: &PolicySpec) -> Result<(), Error> {
+    if spec.options.is_empty() {
+        return Ok(());
+    }
+    let (name, options) = (spec.kind.name(), &spec.options);
+    Err(Error::configuration(format!(
+        "policy `{name}` has no options, but `{spec}` gives it `{options}`: write `{name}` alone"
+    )))
 }
 
 /// Checks that the options of a policy parse, and returns what a reader should be warned of.
@@ -78,16 +100,21 @@ fn missing(kind: PolicyKind) -> Error {
 pub(crate) fn check(spec: &PolicySpec) -> Result<Vec<String>, Error> {
     match spec.kind {
         PolicyKind::Driver => Ok(Vec::new()),
+        PolicyKind::Eager | PolicyKind::Lazy => no_options(spec).map(|()| Vec::new()),
+        PolicyKind::Async => parse_pool(&spec.options).map(|_| Vec::new()),
         PolicyKind::Caching => CachingConfig::parse(&spec.options).map(|(_, warnings)| warnings),
         kind @ (PolicyKind::Bfc | PolicyKind::TensorFlow | PolicyKind::Xla) => {
             let parsed = BfcConfig::parse(BfcFramework::of(kind), &spec.options);
             parsed.map(|(_, warnings)| warnings)
         }
-        other => Err(missing(other)),
     }
 }
 
 impl Policy for AnyPolicy {
+    fn prepare<D: DeviceMemory>(&mut self, device: &mut D) -> Result<(), Error> {
+        each!(self, policy => policy.prepare(device))
+    }
+
     #[inline]
     fn alloc<D: DeviceMemory, S: EventSink>(
         &mut self,

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use crate::device::{BackingChange, DeviceMemory, MemoryInfo, Refusal};
+use crate::device::{BackingChange, DeviceMemory, MemoryInfo, PoolSettings, Refusal};
 use crate::ids::{Address, Fence, PoolId, StreamId};
 use crate::trace::TraceBlock;
 
@@ -148,6 +148,18 @@ impl<D: DeviceMemory> DeviceMemory for TimedDevice<'_, D> {
     #[inline]
     fn free_async(&mut self, address: Address, stream: StreamId) -> Result<(), Refusal> {
         self.device.free_async(address, stream)
+    }
+
+    fn set_pool(&mut self, settings: PoolSettings) -> Result<(), Refusal> {
+        self.device.set_pool(settings)
+    }
+
+    fn malloc_lazy(&mut self, size: u64) -> Result<Address, Refusal> {
+        self.device.malloc_lazy(size)
+    }
+
+    fn addressable(&self) -> u64 {
+        self.device.addressable()
     }
 
     fn trim_pools(&mut self) {

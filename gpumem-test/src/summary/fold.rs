@@ -9,6 +9,7 @@ use crate::event::{BFC_RETRY_WAIT_MS, Event, EventKind};
 use crate::ids::{DeviceId, TextId};
 use crate::ledger::Recording;
 
+use super::driver_time::DriverTime;
 use super::heap::Heap;
 use super::leak::{self, Threads};
 use super::passed::{Beside, Passed};
@@ -199,6 +200,7 @@ impl View<'_> {
         let mut windows = Vec::new();
         let mut peaks = Peaks::default();
         let mut timing = Timing::default();
+        let mut driver_time = DriverTime::new(self.kind);
         let mut beside = Beside::default();
         for (index, event) in self.events.iter().enumerate() {
             if let Some(name) = self.checkpoints.get(&index) {
@@ -209,6 +211,7 @@ impl View<'_> {
                 // Marks change no counter.
             } else if event.device == self.device {
                 timing.before(event, &heap);
+                driver_time.note(event);
                 heap.apply(event);
                 let levels = heap.levels();
                 total.note(levels);
@@ -233,6 +236,7 @@ impl View<'_> {
             device_used,
             counts: whole.counts,
             retry_wait_modelled_ms: heap.waits * BFC_RETRY_WAIT_MS,
+            driver_time_ns: driver_time.nanoseconds(),
             windows,
             timeline: course.finish(),
             timing: timing.figures(),
@@ -351,6 +355,7 @@ fn is_mark(kind: &EventKind) -> bool {
         | EventKind::SegmentFree { .. }
         | EventKind::SegmentMap { .. }
         | EventKind::SegmentUnmap { .. }
+        | EventKind::Committed { .. }
         | EventKind::Retry { .. }
         | EventKind::OutOfMemory { .. } => false,
         EventKind::Checkpoint { .. }

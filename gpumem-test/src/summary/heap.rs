@@ -46,7 +46,7 @@ pub(super) struct Levels {
     pub(super) allocated: u64,
     pub(super) active: u64,
     pub(super) reserved: u64,
-    /// Of the pages that hold what is reserved.
+    /// Of the pages that hold what is reserved; under `lazy`, of those that have memory.
     pub(super) pages: u64,
 }
 
@@ -64,6 +64,8 @@ pub(super) struct Heap {
     pub(super) pending: Ranges<StreamId>,
     pub(super) segments: BTreeMap<u64, Segment>,
     pub(super) mapped: Ranges<MapMark>,
+    /// Pages of segments that were written, where their memory comes then.
+    committed: Ranges<()>,
     pub(super) counts: Counts,
     /// How often a request under bfc would have been waited with.
     pub(super) waits: u64,
@@ -95,7 +97,10 @@ impl Heap {
             allocated: self.allocated,
             active: self.allocated + self.pending.total(),
             reserved: self.segment_bytes + self.mapped.total(),
-            pages: self.segment_pages + self.mapped.total(),
+            pages: match self.kind {
+                PolicyKind::Lazy => self.committed.total(),
+                _ => self.segment_pages + self.mapped.total(),
+            },
         }
     }
 
@@ -156,6 +161,8 @@ impl Heap {
             EventKind::SegmentFree { extent, .. } => {
                 self.counts.device_frees += 1;
                 self.take_segment(extent);
+                let (start, end) = bounds(extent);
+                self.committed.remove(start, end);
             }
             EventKind::SegmentMap { extent, page } => {
                 self.counts.device_allocations += 1;
@@ -176,6 +183,10 @@ impl Heap {
                 self.counts.retries += 1;
                 self.passes += 1;
                 self.waits += u64::from(self.kind.is_bfc() && self.passes == WAITS_BEFORE);
+            }
+            EventKind::Committed { extent } => {
+                let (start, end) = bounds(extent);
+                self.committed.insert(start, end, ());
             }
             EventKind::OutOfMemory { .. } => {
                 self.passes = 0;

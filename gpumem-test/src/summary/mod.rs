@@ -7,6 +7,7 @@
 //! room judges nothing and words nothing. Events after the last run ended are not the test's and
 //! are left out, but for misuse.
 
+mod driver_time;
 mod fold;
 mod heap;
 mod holes;
@@ -149,6 +150,9 @@ pub struct DeviceSummary {
     /// for.
     #[serde(default)]
     pub retry_wait_modelled_ms: u64,
+    /// Nanoseconds that the driver would work for the policy: modelled from costs measured on an
+    /// H200, not measured here.
+    pub driver_time_ns: u64,
     /// When allocated first reached its peak.
     pub at_allocated_peak: Moment,
     /// When reserved first reached its peak, once the request that raised it was served.

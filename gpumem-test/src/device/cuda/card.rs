@@ -38,6 +38,8 @@ pub struct Card<R: RawDriver> {
     pub(super) translates: bool,
     pub(super) account: Account,
     pub(super) model: SimDevice,
+    /// The driver's handle of the pool that stream-ordered requests go to.
+    pub(super) pool: u64,
     pub(super) book: Book,
     /// The model's stream of each created one, by the driver's handle.
     pub(super) streams: FxHashMap<u64, StreamId>,
@@ -48,6 +50,9 @@ pub struct Card<R: RawDriver> {
     pub(super) events: FxHashMap<u64, Fence>,
     /// The driver's handles of pages that back a range, by the card's address, with their bytes.
     pub(super) pages: BTreeMap<u64, (u64, u64)>,
+    /// Managed allocations that stand for the model's pages whose memory comes at the first write: the
+    /// card's address and bytes by the model's address.
+    pub(super) lazy_pages: BTreeMap<u64, (u64, u64)>,
     /// Bytes charged for each pool that the program made, by its handle.
     pub(super) explicit_pools: FxHashMap<u64, u64>,
     /// What holds each held stream, by the driver's handle.
@@ -77,6 +82,12 @@ impl Card<Driver> {
         card.set_budget(budget);
         Ok(card)
     }
+
+    /// Lets calls be made while the program captures a stream: they are a policy's. Without a shadow
+    /// they always may.
+    pub fn relax_captures(&mut self) {
+        self.raw.relax_captures();
+    }
 }
 
 impl<R: RawDriver> Card<R> {
@@ -105,6 +116,7 @@ impl<R: RawDriver> Card<R> {
             ..profile.clone()
         });
         Ok(Self {
+            pool: facts.default_pool,
             raw,
             profile,
             shown: None,
@@ -117,6 +129,7 @@ impl<R: RawDriver> Card<R> {
             fences: Fences::default(),
             events: FxHashMap::default(),
             pages: BTreeMap::new(),
+            lazy_pages: BTreeMap::new(),
             explicit_pools: FxHashMap::default(),
             gates: FxHashMap::default(),
             watched: false,

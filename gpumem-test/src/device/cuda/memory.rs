@@ -3,7 +3,7 @@
 use super::book::Stretch;
 use super::card::{Card, UNUSABLE_TAIL};
 use super::raw::{DriverError, RawDriver};
-use crate::device::{BackingChange, DeviceMemory, MemoryInfo, Refusal};
+use crate::device::{BackingChange, DeviceMemory, MemoryInfo, PoolSettings, Refusal};
 use crate::ids::{Address, Fence, PoolId, StreamId};
 
 /// A page of plain memory, which small allocations share, in bytes.
@@ -141,6 +141,11 @@ impl<R: RawDriver> DeviceMemory for Card<R> {
         }
         let _scope = self.raw.enter()?;
         let stretch = self.stretch(address)?;
+        if self.is_lazy(stretch.model) {
+            self.give_lazily(Address(stretch.model))?;
+            self.book.strike(stretch);
+            return Ok(());
+        }
         self.past_gates(|raw| raw.free(stretch.real))?;
         self.book.strike(stretch);
         let pooled = self.pooled();
@@ -280,6 +285,18 @@ impl<R: RawDriver> DeviceMemory for Card<R> {
 
     fn free_async(&mut self, address: Address, stream: StreamId) -> Result<(), Refusal> {
         self.give_ordered(address, stream)
+    }
+
+    fn set_pool(&mut self, settings: PoolSettings) -> Result<(), Refusal> {
+        self.set_default_pool(settings)
+    }
+
+    fn malloc_lazy(&mut self, size: u64) -> Result<Address, Refusal> {
+        self.take_lazily(size)
+    }
+
+    fn addressable(&self) -> u64 {
+        self.left_to_address()
     }
 
     fn trim_pools(&mut self) {

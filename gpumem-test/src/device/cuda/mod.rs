@@ -3,7 +3,7 @@
 //! [`CudaDevice`] is a [`Card`] on the driver that `enabled.rs` reaches through cudarc. Without the
 //! feature `cuda` its twin `disabled.rs` takes that place: same names, nothing to open. All that can
 //! be thought without a GPU is in [`Card`], over the trait [`RawDriver`], and is tested over a
-//! simulated card: budget arithmetic, the shadow of policy `driver`, the translation of addresses.
+//! simulated card: budget arithmetic, the shadow of policy `driver` and its kin, the translation of addresses.
 //! The room knows no policy. It is the only one that names cudarc and NVML.
 
 mod account;
@@ -11,6 +11,7 @@ mod book;
 mod card;
 mod fences;
 mod gate;
+mod lazy;
 mod memory;
 mod notices;
 mod nvml;

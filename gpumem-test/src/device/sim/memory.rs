@@ -2,7 +2,7 @@
 
 use super::SimDevice;
 use super::vmm::GRANULARITY;
-use crate::device::{BackingChange, DeviceMemory, MemoryInfo, Refusal};
+use crate::device::{BackingChange, DeviceMemory, MemoryInfo, PoolSettings, Refusal};
 use crate::ids::{Address, Fence, PoolId, StreamId};
 
 impl DeviceMemory for SimDevice {
@@ -15,7 +15,7 @@ impl DeviceMemory for SimDevice {
             return Ok(());
         }
         let Some(index) = self.pool_at(address) else {
-            return self.direct.release(&mut self.supply, address);
+            return self.release_plain(address);
         };
         let Self { pools, supply, .. } = self;
         let freed = pools[index]
@@ -113,7 +113,7 @@ impl DeviceMemory for SimDevice {
             return Ok(());
         }
         let Some(index) = self.pool_at(address) else {
-            return self.direct.release(&mut self.supply, address);
+            return self.release_plain(address);
         };
         let slot = self.order.slot(stream);
         self.order.order_work(slot);
@@ -128,6 +128,18 @@ impl DeviceMemory for SimDevice {
         }
     }
 
+    fn set_pool(&mut self, settings: PoolSettings) -> Result<(), Refusal> {
+        self.set_default_pool(settings)
+    }
+
+    fn malloc_lazy(&mut self, size: u64) -> Result<Address, Refusal> {
+        self.take_lazily(size)
+    }
+
+    fn addressable(&self) -> u64 {
+        self.supply.addressable()
+    }
+
     fn trim_pools(&mut self) {
         for pool in self.pools.iter_mut().flatten() {
             pool.trim(&mut self.supply, 0);
@@ -138,11 +150,20 @@ impl DeviceMemory for SimDevice {
         self.supply.watch(watch);
     }
 
-    /// Changes of pools that the program made are left out: no policy serves from them.
+    /// Changes of pools that the program made are left out: no policy serves from them. So are those
+    /// of plain memory past a policy whose pages come at the first write.
     fn next_change(&mut self) -> Option<BackingChange> {
         loop {
             let change = self.supply.next_change()?;
             let of_pool = match change {
+                BackingChange::SharedPageTaken(address)
+                | BackingChange::SharedPageReturned(address)
+                | BackingChange::OwnPagesTaken(address, _)
+                | BackingChange::OwnPagesReturned(address, _)
+                    if self.is_past_lazy(address) =>
+                {
+                    continue;
+                }
                 BackingChange::ChunkBacked(address, _)
                 | BackingChange::ChunkReleased(address, _)
                 | BackingChange::Settled(address, _) => self.pool_at(address),

@@ -14,6 +14,8 @@ pub(super) struct Supply {
     usable: u64,
     /// What they have.
     used: u64,
+    /// What they were given addresses for and have not written to.
+    promised: u64,
     /// What the driver took for itself since the primary context was made.
     outside: u64,
     budget: Option<u64>,
@@ -28,6 +30,7 @@ impl Supply {
         Self {
             usable,
             used: 0,
+            promised: 0,
             outside: 0,
             budget: None,
             watched: false,
@@ -59,9 +62,49 @@ impl Supply {
         let device = self.free_without_budget();
         match self.budget {
             Some(_) if mutant!(BudgetIsIgnored) => device,
-            Some(budget) => device.min(budget.saturating_sub(self.used)),
+            Some(budget) => device.min(budget.saturating_sub(self.used + self.promised)),
             None => device,
         }
+    }
+
+    /// Bytes that were promised and have no memory yet.
+    pub(super) fn promised(&self) -> u64 {
+        self.promised
+    }
+
+    /// Bytes that could still be promised if there were no budget: never above what is free.
+    pub(super) fn addressable(&self) -> u64 {
+        let free = self.free_without_budget();
+        if mutant!(LazyPromisesTooMuch) {
+            return free;
+        }
+        free.saturating_sub(self.promised)
+    }
+
+    /// Promises `bytes`, if there are so many.
+    pub(super) fn promise(&mut self, bytes: u64) -> bool {
+        let enough = bytes <= self.addressable().min(self.free());
+        if enough {
+            self.promised += bytes;
+        }
+        enough
+    }
+
+    /// Takes what was promised, if it is still there: others may have taken it meanwhile.
+    pub(super) fn keep_promise(&mut self, bytes: u64) -> bool {
+        debug_assert!(bytes <= self.promised, "{bytes} of {}", self.promised);
+        let enough = bytes <= self.free_without_budget();
+        if enough {
+            self.promised -= bytes;
+            self.used += bytes;
+        }
+        enough
+    }
+
+    /// Takes back a promise.
+    pub(super) fn forget_promise(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.promised, "{bytes} of {}", self.promised);
+        self.promised -= bytes;
     }
 
     /// Takes `bytes` if there are so many.
@@ -124,6 +167,13 @@ impl Supply {
     pub(super) fn note(&mut self, change: BackingChange) {
         if self.watched {
             self.changes.push_back(change);
+        }
+    }
+
+    /// Notes that pages got memory, if there are some: half-open.
+    pub(super) fn note_committed(&mut self, start: u64, end: u64) {
+        if start < end {
+            self.note(BackingChange::Committed(Address(start), end - start));
         }
     }
 

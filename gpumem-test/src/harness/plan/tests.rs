@@ -381,3 +381,88 @@ fn several_simulated_devices_are_one_device_of_a_test() {
     assert_eq!(case.device.count(), 2);
     assert_eq!(super::facts::device(&case.device).unwrap().name, "sim:t4*2");
 }
+
+#[test]
+fn a_list_makes_a_table_with_the_policies_of_each_argument_in_turn() {
+    let mut both = entry("crate::deep", "both", POLICIES);
+    both.args = &["1", "64"];
+    let one = entry("crate", "alone", Options::DEFAULT);
+    let plan = plan(vec![one, both], &Settings::default()).ok().unwrap();
+    let [table] = &plan.tables[..] else {
+        panic!("{} tables", plan.tables.len());
+    };
+    let cases: Vec<_> = table.cases.iter().map(|line| &line.case.name).collect();
+    assert_eq!(
+        cases,
+        [
+            "deep::both::driver::1",
+            "deep::both::caching::1",
+            "deep::both::caching-expandable_segments=True::1",
+            "deep::both::driver::64",
+            "deep::both::caching::64",
+            "deep::both::caching-expandable_segments=True::64",
+        ]
+    );
+    assert_eq!(table.name(), "deep::both::verdicts");
+    assert_eq!(table.snapshot.as_deref(), Some("both__verdicts"));
+    assert_eq!(table.json_name(), "deep__both.verdicts.json");
+    assert_eq!(table.not_compared, None);
+    assert!(plan.table("deep::both::verdicts").is_some());
+}
+
+#[test]
+fn a_list_without_a_snapshot_has_a_table_and_no_test_that_compares_it() {
+    let options = Options {
+        snapshot: None,
+        ..POLICIES
+    };
+    let plan = plan(vec![entry("crate", "both", options)], &Settings::default());
+    let plan = plan.ok().unwrap();
+    assert_eq!(plan.tables.len(), 1);
+    assert!(plan.table("both::verdicts").is_none());
+}
+
+#[test]
+fn a_table_is_not_compared_where_the_environment_changes_what_it_holds() {
+    let budget = Settings {
+        budget: Some(Budget::Bytes(1 << 30)),
+        ..Settings::default()
+    };
+    let policy = Settings {
+        policy: Some("caching".parse().unwrap()),
+        ..Settings::default()
+    };
+    for (settings, variable) in [(budget, "GPUMEM_BUDGET"), (policy, "GPUMEM_POLICY")] {
+        let plan = plan(vec![entry("crate", "both", POLICIES)], &settings);
+        let why = plan.ok().unwrap().tables.remove(0).not_compared.unwrap();
+        assert!(why.contains(variable), "{why}");
+    }
+}
+
+#[test]
+fn nothing_else_may_be_called_as_a_table() {
+    let test = entry("crate::both", "verdicts", Options::DEFAULT);
+    let said = mistakes(
+        vec![entry("crate", "both", POLICIES), test],
+        &Settings::default(),
+    );
+    assert!(
+        said.contains("`both::verdicts`, which compares its verdicts, is also the name of a test"),
+        "{said}"
+    );
+    let snapshot = Options {
+        snapshot: Some(SnapshotOption {
+            name: Some("both__verdicts"),
+        }),
+        ..Options::DEFAULT
+    };
+    let other = entry("crate", "other", snapshot);
+    let said = mistakes(
+        vec![entry("crate", "both", POLICIES), other],
+        &Settings::default(),
+    );
+    assert!(
+        said.contains("tests/snapshots/crate__both__verdicts.snap is also that of `other`"),
+        "{said}"
+    );
+}

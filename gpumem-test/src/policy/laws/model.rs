@@ -1,11 +1,13 @@
 //! The obvious model: what is held, what waits, and what everything must add up to.
 
+use std::collections::BTreeSet;
+
 use crate::config::{Card, PolicyKind, PolicySpec};
 use crate::device::DeviceMemory;
 use crate::device::sim::{DeviceProfile, SimDevice, StreamKind};
 use crate::event::EventKind;
 use crate::heap_map::{HeapMap, Usage};
-use crate::ids::{BlockId, StreamId};
+use crate::ids::{BlockId, Fence, StreamId};
 use crate::policy::bfc::tests::obvious::{ObviousBfc, map_of};
 use crate::policy::{AnyPolicy, Block, Origin, Policy, Request};
 
@@ -30,6 +32,8 @@ struct Waiting {
     /// The stream that owned it, which may have it again at once.
     owner: StreamId,
     streams: Vec<StreamId>,
+    /// The ends of their work, as of the free.
+    fences: Vec<Fence>,
 }
 
 pub(super) struct Model {
@@ -42,6 +46,10 @@ pub(super) struct Model {
     freed: Vec<BlockId>,
     waiting: Vec<Waiting>,
     events: Vec<EventKind>,
+    /// Pages of blocks that were written to, where that gives them memory.
+    written: BTreeSet<u64>,
+    /// The same by the events.
+    told: BTreeSet<u64>,
     totals: Totals,
     spec: PolicySpec,
     /// The highest that the policy's own limit allows, with a page of slack where pages are mapped.
@@ -58,6 +66,9 @@ struct Totals {
     peak_allocated: u64,
     peak_reserved: u64,
 }
+
+/// A page of plain memory, in bytes.
+const PAGE: u64 = 2 << 20;
 
 impl Totals {
     fn take(&mut self, event: EventKind) {
@@ -114,6 +125,8 @@ impl Model {
             freed: Vec::new(),
             waiting: Vec::new(),
             events: Vec::new(),
+            written: BTreeSet::new(),
+            told: BTreeSet::new(),
             totals: Totals::default(),
             spec,
         }
@@ -181,8 +194,28 @@ impl Model {
                     .trim(&mut self.device, &mut self.events)
                     .map_err(|error| format!("a trim failed: {error}"))
             }
+            Operation::Write { block, from, parts } if !self.held.is_empty() => {
+                let held = self.held[block % self.held.len()].clone();
+                self.write(&held, from, parts)
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Fills a part of a block. Under `lazy` its pages have memory from then on.
+    fn write(&mut self, held: &Held, from: u64, parts: u64) -> Result<(), String> {
+        let part = held.requested.div_ceil(16);
+        let from = (from * part).min(held.requested);
+        let length = (parts * part).min(held.requested - from);
+        let start = held.block.address.offset(from);
+        self.device
+            .fill(start, length, 1)
+            .map_err(|refusal| format!("a fill of a held block failed: {refusal:?}"))?;
+        if self.spec.kind == PolicyKind::Lazy && length > 0 {
+            let pages = start.0 / PAGE..(start.0 + length).div_ceil(PAGE);
+            self.written.extend(pages);
+        }
+        Ok(())
     }
 
     fn alloc(&mut self, size: u64, stream: usize, plain: bool) -> Result<(), String> {
@@ -243,8 +276,14 @@ impl Model {
                 return Err(format!("{block:?} overlaps {:?}", held.block));
             }
         }
+        let Self {
+            waiting, device, ..
+        } = self;
+        waiting.retain(|waiting| !waiting.fences.iter().all(|fence| device.query(*fence)));
         for waiting in &self.waiting {
-            let own = self.spec.kind == PolicyKind::Driver && waiting.owner == stream;
+            // A plain block may be used anywhere at once: of a pool only what is finished will do.
+            let anywhere = plain && self.spec.kind == PolicyKind::Async;
+            let own = is_ordered(self.spec.kind) && waiting.owner == stream && !anywhere;
             if start < waiting.end && waiting.start < end && !own {
                 return Err(format!(
                     "{block:?} is memory that {:?} may still use",
@@ -311,13 +350,15 @@ impl Model {
         self.freed.push(held.block.id);
         let start = held.block.address.0;
         // Under `driver` a free is ordered by its own stream only; uses by others are the
-        // program's business, as with the real driver. Under `caching` the owner may reuse its
-        // own memory at once, and others that were recorded are waited for. bfc knows no streams.
+        // program's business, as with the real driver. Under `eager` and `lazy` it waits for everything.
+        // Under `caching` the owner may reuse its own memory at once, and others that were
+        // recorded are waited for. bfc knows no streams.
         if let Some((obvious, _)) = &mut self.obvious {
             obvious.free(start);
         }
         let streams = match self.spec.kind {
-            PolicyKind::Driver => vec![held.stream],
+            kind if is_ordered(kind) => vec![held.stream],
+            PolicyKind::Eager | PolicyKind::Lazy => Vec::new(),
             kind if kind.is_bfc() => Vec::new(),
             _ => held
                 .users
@@ -331,11 +372,15 @@ impl Model {
             .filter(|user| self.busy.contains(user))
             .collect();
         if !streams.is_empty() {
+            let fences = (streams.iter())
+                .map(|stream| self.device.record(*stream))
+                .collect();
             self.waiting.push(Waiting {
                 start,
                 end: start + held.block.size,
                 owner: held.stream,
                 streams,
+                fences,
             });
         }
         self.policy
@@ -359,6 +404,7 @@ impl Model {
 
     /// Everything that must hold between two operations.
     pub(super) fn check(&mut self) -> Result<(), String> {
+        self.check_written()?;
         for event in self.events.drain(..) {
             self.totals.take(event);
         }
@@ -423,6 +469,44 @@ impl Model {
             ));
         }
         self.check_map(&map)
+    }
+
+    /// What has memory by a first write: every page that was written and is still there, and what
+    /// the events add up to.
+    fn check_written(&mut self) -> Result<(), String> {
+        if self.spec.kind != PolicyKind::Lazy {
+            return Ok(());
+        }
+        self.policy
+            .device_synchronized(&mut self.device, &mut self.events);
+        for event in &self.events {
+            match event {
+                EventKind::Committed { extent } => {
+                    let pages = extent.address.0 / PAGE..(extent.address.0 + extent.size) / PAGE;
+                    self.told.extend(pages);
+                }
+                EventKind::SegmentFree { extent, .. } => {
+                    let pages = extent.address.0 / PAGE..(extent.address.0 + extent.size) / PAGE;
+                    for page in pages {
+                        self.told.remove(&page);
+                        self.written.remove(&page);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let bytes = self.written.len() as u64 * PAGE;
+        if self.told != self.written || self.device.committed() != bytes {
+            return Err(format!(
+                "{bytes} were written, {} are told, {} have memory",
+                self.told.len() as u64 * PAGE,
+                self.device.committed()
+            ));
+        }
+        if self.device.free_without_budget() < self.device.promised() {
+            return Err("addresses were given beyond what is free".to_owned());
+        }
+        Ok(())
     }
 
     /// Segments and blocks: no overlap, no gap, and every block that is held is there.
@@ -511,8 +595,16 @@ impl Model {
     }
 }
 
-/// The limit that the policy sets itself by its fraction.
+/// Whether blocks are freed in the order of a stream, which may have them again at once.
+fn is_ordered(kind: PolicyKind) -> bool {
+    matches!(kind, PolicyKind::Driver | PolicyKind::Async)
+}
+
+/// The limit that the policy sets itself, by its fraction or the maximum of its pool.
 fn limit(spec: &PolicySpec, total: u64) -> Option<u64> {
+    if let Some((_, most)) = spec.options.split_once("max_size=") {
+        return Some(gpumem_test_syntax::parse_size(most).unwrap() / (32 << 20) * (32 << 20));
+    }
     let (_, fraction) = spec.options.split_once("per_process_memory_fraction:")?;
     Some((total as f64 * fraction.parse::<f64>().unwrap()) as u64)
 }

@@ -52,8 +52,30 @@ fn a_summary_survives_its_document() {
 }
 
 fn schema() -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/summary.schema.json");
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    schema_of("summary.schema.json")
+}
+
+fn schema_of(file: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    serde_json::from_str(&std::fs::read_to_string(path.join(file)).unwrap()).unwrap()
+}
+
+/// That documents have exactly the keys of a schema in `docs`, and between them meet all of it.
+pub(in crate::report) fn assert_documented(file: &str, documents: &[Value]) {
+    let schema = schema_of(file);
+    let mut validator = Validator {
+        root: &schema,
+        errors: Vec::new(),
+        used: Vec::new(),
+    };
+    for document in documents {
+        validator.check(&schema, document, "$");
+    }
+    assert_eq!(validator.errors, Vec::<String>::new());
+    // Each definition was met, so that none can differ unnoticed.
+    for name in schema["$defs"].as_object().unwrap().keys() {
+        assert!(validator.used.contains(name), "{name} was never met");
+    }
 }
 
 /// What of `value` the schema does not allow, and the definitions that it names. Stricter than the
@@ -152,7 +174,6 @@ fn has_type(types: &Value, value: &Value) -> bool {
 
 #[test]
 fn documents_have_exactly_the_documented_keys() {
-    let schema = schema();
     let mut crashed = training();
     crashed.misuse("freed twice").run_begin(1);
     let mut twice = training();
@@ -202,19 +223,7 @@ fn documents_have_exactly_the_documented_keys() {
             &Ended::Exited { code: 1 },
         ),
     ];
-    let mut validator = Validator {
-        root: &schema,
-        errors: Vec::new(),
-        used: Vec::new(),
-    };
-    for document in &documents {
-        validator.check(&schema, document, "$");
-    }
-    assert_eq!(validator.errors, Vec::<String>::new());
-    // Each definition was met, so that none can differ unnoticed.
-    for name in schema["$defs"].as_object().unwrap().keys() {
-        assert!(validator.used.contains(name), "{name} was never met");
-    }
+    assert_documented("summary.schema.json", &documents);
 }
 
 #[test]

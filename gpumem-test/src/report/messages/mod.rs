@@ -3,13 +3,14 @@
 //! Lower case, no full stop, both numbers. Every function returns one line unless it says so;
 //! `terminal.rs` indents. Help is only given where it names something that exists. What a broken
 //! bound says is in `finding.rs`, what a failed request says in `failed.rs`, what happened beside
-//! the heap in `beside.rs`. What is said before a
+//! the heap in `beside.rs`, what a table of verdicts says in `verdict.rs`. What is said before a
 //! test runs and beside its result is in `harness/messages.rs`, the name of a class of
 //! out-of-memory in `event.rs`, since snapshots hold it too.
 
 mod beside;
 mod failed;
 mod finding;
+mod verdict;
 
 use crate::bytes::Bytes;
 use crate::check::{Compared, Ended};
@@ -23,6 +24,10 @@ pub(super) use failed::{explanation, failed_request};
 #[cfg(test)]
 pub(super) use finding::option;
 pub(super) use finding::{finding, help};
+pub(super) use verdict::{
+    MODELLED, argument, compared as compared_table, not_run, on_device, skipped,
+    title as table_title, verdict,
+};
 
 /// Sizes that stand in one message. Where two would look alike, both are followed by their exact
 /// bytes.

@@ -151,6 +151,12 @@ impl RawDriver for FakeCard {
         self.run("cuMemAlloc", |state| state.device.malloc(size).map(real))
     }
 
+    fn malloc_managed(&self, size: u64) -> Outcome<u64> {
+        self.run("cuMemAllocManaged", |state| {
+            state.device.malloc_lazy(size).map(real)
+        })
+    }
+
     fn free(&self, address: u64) -> Outcome<()> {
         self.wait("cuMemFree", |device| device.free(simulated(address)))
     }
@@ -209,6 +215,13 @@ impl RawDriver for FakeCard {
     fn free_async(&self, address: u64, stream: u64) -> Outcome<()> {
         self.run("cuMemFreeAsync", |state| {
             (state.device).free_async(simulated(address), StreamId(stream))
+        })
+    }
+
+    fn create_pool(&self, max_size: u64) -> Outcome<u64> {
+        self.run("cuMemPoolCreate", |state| {
+            let pool = state.device.create_pool(Some(max_size));
+            Ok(DEFAULT_POOL + u64::from(pool.0))
         })
     }
 

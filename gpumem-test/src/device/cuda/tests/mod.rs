@@ -3,6 +3,7 @@
 mod budget;
 mod failures;
 mod fake;
+mod family;
 mod holds;
 mod random;
 mod shadow;
