@@ -173,6 +173,15 @@ pub trait DeviceMemory {
         Err(Refusal::NotSupported)
     }
 
+    /// Makes ready for [`malloc_lazy`](Self::malloc_lazy). From here on the changes that are told are
+    /// those of such memory alone.
+    ///
+    /// # Errors
+    /// [`Refusal::NotSupported`] where there is no such memory.
+    fn serve_lazily(&mut self) -> Result<(), Refusal> {
+        Err(Refusal::NotSupported)
+    }
+
     /// Takes plain device memory of which only the addresses are there at once: its pages of 2 MiB
     /// come at the first write. [`free`](Self::free) gives it back.
     ///

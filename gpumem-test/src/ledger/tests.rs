@@ -40,6 +40,7 @@ fn kinds() -> Vec<EventKind> {
             extent,
             page: 2 << 20,
         },
+        EventKind::Committed { extent },
         EventKind::SegmentUnmap {
             extent,
             page: 2 << 20,

@@ -154,6 +154,10 @@ impl<D: DeviceMemory> DeviceMemory for TimedDevice<'_, D> {
         self.device.set_pool(settings)
     }
 
+    fn serve_lazily(&mut self) -> Result<(), Refusal> {
+        self.device.serve_lazily()
+    }
+
     fn malloc_lazy(&mut self, size: u64) -> Result<Address, Refusal> {
         self.device.malloc_lazy(size)
     }

@@ -41,6 +41,7 @@ pub(super) fn fold(recording: &Recording, about: &About) -> Summary {
                 events,
                 device,
                 kind: about.policy.kind,
+                is_simulated: about.device.starts_with("sim"),
                 context_overhead: about.context_overhead,
                 checkpoints: &checkpoints,
             };
@@ -179,6 +180,7 @@ struct View<'a> {
     events: &'a [Event],
     device: DeviceId,
     kind: PolicyKind,
+    is_simulated: bool,
     context_overhead: u64,
     checkpoints: &'a BTreeMap<usize, Rc<str>>,
 }
@@ -191,9 +193,13 @@ struct Counted {
 }
 
 impl View<'_> {
+    fn heap(&self) -> Heap {
+        Heap::of_device(self.kind, self.is_simulated)
+    }
+
     /// The first pass: counters and peaks, after every event.
     fn count(&self) -> Counted {
-        let mut heap = Heap::new(self.kind);
+        let mut heap = self.heap();
         let mut course = Course::new(self.events.len());
         let mut total = Tracker::default();
         let mut window = Tracker::default();
@@ -226,6 +232,7 @@ impl View<'_> {
         }
         windows.push(window.close(None, &heap));
         let device_used = total.device_used(self.context_overhead, &heap);
+        let committed = total.committed(&heap);
         let whole = total.close(None, &heap);
         let mut summary = DeviceSummary {
             device: self.device,
@@ -234,6 +241,7 @@ impl View<'_> {
             active: whole.active,
             reserved: whole.reserved,
             device_used,
+            committed,
             counts: whole.counts,
             retry_wait_modelled_ms: heap.waits * BFC_RETRY_WAIT_MS,
             driver_time_ns: driver_time.nanoseconds(),
@@ -243,6 +251,10 @@ impl View<'_> {
             ..DeviceSummary::default()
         };
         beside.finish(&mut summary);
+        if self.kind == PolicyKind::Lazy && !self.is_simulated {
+            // What of the policy's pages is gone from the device nobody knows.
+            summary.outside = None;
+        }
         Counted {
             summary,
             allocated_peak: peaks.allocated_at,
@@ -253,7 +265,7 @@ impl View<'_> {
     /// The second pass: the peaks, the failed requests and the ends of runs.
     fn look(&self, counted: Counted) -> DeviceSummary {
         let mut summary = counted.summary;
-        let mut heap = Heap::new(self.kind);
+        let mut heap = self.heap();
         let mut passed = Passed::default();
         let mut after: Option<&Rc<str>> = None;
         let mut left_by_run = Vec::new();

@@ -46,7 +46,8 @@ pub(super) struct Levels {
     pub(super) allocated: u64,
     pub(super) active: u64,
     pub(super) reserved: u64,
-    /// Of the pages that hold what is reserved; under `lazy`, of those that have memory.
+    /// Of the pages that hold what is reserved; where memory comes at the first write, of those that
+    /// were written.
     pub(super) pages: u64,
 }
 
@@ -57,6 +58,8 @@ pub(super) struct Levels {
 #[derive(Debug, Default)]
 pub(super) struct Heap {
     kind: PolicyKind,
+    /// Whether pages have memory only where the events say so.
+    follows_writes: bool,
     pub(super) live: BTreeMap<u64, LiveBlock>,
     /// Freed and not completed, with the stream of the block. Under `driver` a request may get
     /// such bytes (stream order makes it safe), and what completes is a piece that frees joined,
@@ -86,6 +89,19 @@ impl Heap {
         }
     }
 
+    /// The heap of a device that says which pages were written first, if the policy's are such.
+    pub(super) fn of_device(kind: PolicyKind, is_simulated: bool) -> Self {
+        Self {
+            follows_writes: kind == PolicyKind::Lazy && is_simulated,
+            ..Self::new(kind)
+        }
+    }
+
+    /// Whether pages have memory only where the events say so.
+    pub(super) fn follows_writes(&self) -> bool {
+        self.follows_writes
+    }
+
     /// The policy whose heap it is.
     pub(super) fn kind(&self) -> PolicyKind {
         self.kind
@@ -97,9 +113,10 @@ impl Heap {
             allocated: self.allocated,
             active: self.allocated + self.pending.total(),
             reserved: self.segment_bytes + self.mapped.total(),
-            pages: match self.kind {
-                PolicyKind::Lazy => self.committed.total(),
-                _ => self.segment_pages + self.mapped.total(),
+            pages: if self.follows_writes {
+                self.committed.total()
+            } else {
+                self.segment_pages + self.mapped.total()
             },
         }
     }

@@ -115,6 +115,10 @@ pub struct DeviceSummary {
     pub reserved: Level,
     /// Bytes gone from the device.
     pub device_used: DeviceUsed,
+    /// Bytes of pages that have memory since something in them was first written, as an upper bound:
+    /// a kernel is taken to write all of every block that it was handed. Unknown but under `lazy` on
+    /// a simulated device.
+    pub committed: Option<Level>,
     /// NVML's figure for this process; unknown on a simulated device.
     pub process: Option<Level>,
     /// What the device itself says is in use, other processes included, at checkpoints and ends of

@@ -84,6 +84,10 @@ impl DeviceMemory for AnyDevice {
         either!(self, device => device.set_pool(settings))
     }
 
+    fn serve_lazily(&mut self) -> Result<(), Refusal> {
+        either!(self, device => device.serve_lazily())
+    }
+
     #[inline]
     fn malloc_lazy(&mut self, size: u64) -> Result<Address, Refusal> {
         either!(self, device => device.malloc_lazy(size))

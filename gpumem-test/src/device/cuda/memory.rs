@@ -291,6 +291,10 @@ impl<R: RawDriver> DeviceMemory for Card<R> {
         self.set_default_pool(settings)
     }
 
+    fn serve_lazily(&mut self) -> Result<(), Refusal> {
+        self.model.serve_lazily()
+    }
+
     fn malloc_lazy(&mut self, size: u64) -> Result<Address, Refusal> {
         self.take_lazily(size)
     }

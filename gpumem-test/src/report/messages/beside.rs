@@ -47,6 +47,12 @@ fn rows(list: &[PassedMemory]) -> impl Iterator<Item = String> {
 /// What the device says that the heap does not know, a line each; no line if there is nothing.
 pub(in crate::report) fn device(device: &DeviceSummary) -> Vec<String> {
     let mut lines = Vec::new();
+    if let Some(committed) = device.committed {
+        lines.push(format!(
+            "committed by first writes: at most {}",
+            level(committed.peak, committed.end)
+        ));
+    }
     if let Some(outside) = device.outside {
         lines.push(format!(
             "outside the allocator: {}",

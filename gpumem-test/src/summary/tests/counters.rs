@@ -150,3 +150,32 @@ fn a_failure_under_bfc_counts_the_wait_that_the_original_makes() {
         assert_eq!(of(&script).retry_wait_modelled_ms, waited, "{policy}");
     }
 }
+
+#[test]
+fn what_first_writes_committed_is_told_beside_what_has_addresses() {
+    let own = SegmentKind::OwnPages;
+    let mut script = Script::new("lazy");
+    script.segment(own, 0, 8 * MIB).alloc(0, 8 * MIB);
+    for page in [0, 4 * MIB] {
+        let extent = script.extent(page, 2 * MIB);
+        script.event(EventKind::Committed { extent });
+    }
+    script
+        .segment(own, 16 * MIB, 2 * MIB)
+        .alloc(16 * MIB, 2 * MIB)
+        .free(0)
+        .release(own, 0, 8 * MIB)
+        .run_end(0);
+    let device = of(&script);
+    assert_eq!(device.reserved, level(10 * MIB, 2 * MIB));
+    assert_eq!(device.committed, Some(level(4 * MIB, 0)));
+    assert_eq!(device.device_used.peak, Bytes::mib(4));
+    assert_eq!(device.device_used.end, Bytes::ZERO);
+    // A real device does not say: nothing is told, and what has addresses counts.
+    script.about().device = "cuda:0".to_owned();
+    let device = of(&script);
+    assert_eq!(device.committed, None);
+    assert_eq!(device.device_used.peak, Bytes::mib(10));
+    let other = of(Script::new("eager").segment(own, 0, 8 * MIB).run_end(0));
+    assert_eq!(other.committed, None);
+}
