@@ -18,7 +18,7 @@ mod pools;
 mod raw;
 mod streams;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 #[cfg(feature = "cuda")]
 mod enabled;
@@ -32,7 +32,9 @@ use disabled as driver;
 pub use self::account::ShadowDifference;
 pub use self::card::Card;
 pub use self::driver::count;
+pub(crate) use self::driver::{glance, open};
 pub use self::nvml::{CardUse, Nvml, PeakSampler};
+pub(crate) use self::raw::CardGlance;
 pub use self::raw::{DriverError, RawDriver};
 
 /// A real device, by its driver.

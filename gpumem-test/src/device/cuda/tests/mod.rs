@@ -4,10 +4,11 @@ mod budget;
 mod failures;
 mod fake;
 mod holds;
+mod managed;
 mod random;
 mod shadow;
 
-use self::fake::FakeCard;
+pub(crate) use self::fake::FakeCard;
 use super::Card;
 use crate::device::BackingChange;
 use crate::device::DeviceMemory;
