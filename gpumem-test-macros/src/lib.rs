@@ -46,7 +46,7 @@ use signature::Function;
 /// |---|---|---|---|
 /// | `budget` | `"2GiB"`, `"80%"` | hard cap on reserved bytes: the device refuses any byte beyond it, and the code sees it as the device's total | the device's own memory |
 /// | `policy` | `"caching"`, `["driver", "caching"]` | the allocator and its options; a list makes one test each | `"driver"` |
-/// | `device` | `"cuda:0"`, `"sim:rtx4090"`, `"sim:24GiB"`, `"sim:h200*2"` | where the test runs; one that names a GPU is skipped, with the reason, where there is none | `"auto"`: a GPU where there is one, else `"sim"` |
+/// | `device` | `"cuda:0"`, `"sim:rtx4090"`, `"sim:24GiB"`, `"sim:card.json"`, `"sim:h200*2"` | where the test runs; one that names a GPU is skipped, with the reason, where there is none | `"auto"`: a GPU where there is one, else `"sim"` |
 /// | `max_allocated` | a size | highest peak of allocated bytes | no bound |
 /// | `max_reserved` | a size | highest peak of reserved bytes | no bound |
 /// | `max_process_memory` | a size | highest peak of the whole process on the GPU, as NVML counts it: context, modules and libraries too. On a simulated device the test is skipped, with the reason | no bound |

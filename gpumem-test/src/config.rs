@@ -163,9 +163,10 @@ pub enum DeviceSpec {
         /// Its number.
         ordinal: u16,
     },
-    /// `sim`, `sim:rtx4090`, `sim:24GiB`, `sim:h200*2`: simulated cards of one profile.
+    /// `sim`, `sim:rtx4090`, `sim:24GiB`, `sim:card.json`, `sim:h200*2`: simulated cards of one
+    /// profile.
     Sim {
-        /// The profile's name, or a size.
+        /// The profile's name, a size, or the path of a file with a profile.
         profile: String,
         /// How many.
         count: u16,
@@ -174,13 +175,14 @@ pub enum DeviceSpec {
 
 impl DeviceSpec {
     /// The forms that a device is written in.
-    const FORMS: [&'static str; 6] = [
+    const FORMS: [&'static str; 7] = [
         "auto",
         "cuda",
         "cuda:NUMBER",
         "sim",
         "sim:PROFILE",
         "sim:SIZE",
+        "sim:FILE.json",
     ];
 
     /// The most GPUs of one machine and the most simulated cards of one test.
@@ -386,6 +388,7 @@ mod tests {
             ("sim", "sim:h200"),
             ("sim:24GiB", "sim:24GiB"),
             ("sim: h200 * 2", "sim:h200*2"),
+            ("sim:cards/Ours.json*2", "sim:cards/Ours.json*2"),
         ] {
             let device: DeviceSpec = text.parse().unwrap();
             assert_eq!(device.to_string(), said);

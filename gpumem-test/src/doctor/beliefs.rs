@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::fact::Fact;
 use super::report::{AllocationCourse, DeviceReport, ReportSource};
 use super::text::{signed, size};
+use crate::bytes::Bytes;
 
 /// A common belief, and what the figures say of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,10 +152,10 @@ impl Judge<'_> {
                 1 => format!("one byte takes {}, and nobody shares it", size(rule.page)),
                 blocks => format!(
                     "the first byte takes a page of {}, and {} more small allocations are then for \
-                     free; a page is shared up to {} bytes a request",
+                     free; pages are shared by requests up to {}",
                     size(rule.page),
                     blocks - 1,
-                    rule.largest_shared
+                    Bytes::new(rule.largest_shared).exact()
                 ),
             };
             (verdict, because)

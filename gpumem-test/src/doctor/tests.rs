@@ -395,3 +395,11 @@ fn a_report_is_read_again_and_is_a_device_profile() {
         "device report: `schema` is 7, and this version of gpumem-test reads 1"
     );
 }
+
+#[test]
+fn a_report_is_said_in_plain_words() {
+    insta::assert_snapshot!("a_simulated_card", simulated("sim:h200").to_text());
+    let mut report = measured(&FakeCard::new(DeviceProfile::by_name("24GiB").unwrap()));
+    report.add_environment("CUDA_CACHE_DISABLE=1", &report.clone());
+    insta::assert_snapshot!("a_card", report.to_text());
+}

@@ -93,43 +93,63 @@ impl DeviceReport {
     }
 
     fn commitments(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        row(
+            f,
+            "",
+            [
+                "at the call",
+                "first write",
+                "after free",
+                "after sync",
+                "NVML grew by",
+            ],
+        )?;
         for (call, fact) in [
             ("cuMemAlloc", &self.plain),
             ("cuMemAllocAsync", &self.stream_ordered),
             ("cuMemAllocManaged", &self.managed),
         ] {
-            writeln!(f, "  {call:<22}{}", said(fact, allocation))?;
+            match fact.value() {
+                Some(course) => course_row(f, call, course, fact)?,
+                None => writeln!(f, "  {call:<22}{}", said(fact, |_| String::new()))?,
+            }
         }
-        let kept = said(&self.kept_for_managed, |bytes| signed(*bytes));
-        writeln!(f, "  {:<22}{kept}", "kept after managed")?;
-        let steps = said(&self.virtual_memory, |memory| {
+        if let Some(memory) = self.virtual_memory.value() {
+            let pages = AllocationCourse {
+                size: memory.size,
+                at_call: memory.at_create,
+                at_first_write: memory.at_first_write,
+                after_free: memory.after_release,
+                after_synchronize: None,
+                seen_by_nvml: memory.seen_by_nvml,
+            };
+            course_row(f, "cuMemCreate", &pages, &self.virtual_memory)?;
+        }
+        let address = said(&self.virtual_memory, |memory| {
             format!(
-                "{}: cuMemAddressReserve {}, cuMemCreate {}, cuMemMap {}, first write {}; after the \
-                 release {} gone{}",
-                Bytes::new(memory.size),
+                "{} at the reservation, {} when pages are mapped",
                 signed(memory.at_reserve),
-                signed(memory.at_create),
-                signed(memory.at_map),
-                signed(memory.at_first_write),
-                signed(memory.after_release),
-                seen(memory.seen_by_nvml)
+                signed(memory.at_map)
             )
         });
-        writeln!(f, "  {:<22}{steps}", "virtual memory")
+        writeln!(f, "  {:<22}{address}", "its addresses")?;
+        let kept = said(&self.kept_for_managed, |bytes| signed(*bytes));
+        writeln!(f, "  {:<22}{kept}", "kept after managed")
     }
 
     fn pieces(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pages = said(&self.pages, |rule| {
             let mut text = format!(
-                "pages of {}, shared in units of {} by requests up to {} bytes",
+                "pages of {}, shared in units of {} by requests up to {}",
                 Bytes::new(rule.page),
                 Bytes::new(rule.unit),
-                rule.largest_shared
+                Bytes::new(rule.largest_shared).exact()
             );
             for cost in &rule.costs {
-                let (requested, committed) = (cost.requested, signed(cost.committed));
+                let requested = Bytes::new(cost.requested).exact();
+                let committed = signed(cost.committed);
                 // A string takes everything.
-                let _ = write!(text, "\n  {:<22}{requested} bytes cost {committed}", "");
+                let _ = write!(text, "\n  {:<22}{requested} cost {committed}", "");
             }
             text
         });
@@ -171,34 +191,35 @@ fn in_signed_full(bytes: i64) -> String {
     }
 }
 
-fn seen(bytes: Option<i64>) -> String {
-    bytes.map_or_else(
-        || "; NVML's figure of this process is unknown".to_owned(),
-        |bytes| format!("; NVML's figure of this process grew by {}", signed(bytes)),
-    )
+/// A line of the table of allocations.
+fn row(f: &mut fmt::Formatter<'_>, what: &str, columns: [&str; 5]) -> fmt::Result {
+    let mut line = format!("  {what:<22}");
+    for column in columns {
+        // A string takes everything.
+        let _ = write!(line, "{column:<14}");
+    }
+    writeln!(f, "{}", line.trim_end())
 }
 
-fn allocation(allocation: &AllocationCourse) -> String {
-    let AllocationCourse {
-        size,
-        at_call,
-        at_first_write,
-        after_free,
-        after_synchronize,
-        seen_by_nvml,
-    } = *allocation;
-    let mut text = format!(
-        "{}: {} at the call, {} at the first write; after the free {} gone",
-        Bytes::new(size),
-        signed(at_call),
-        signed(at_first_write),
-        signed(after_free)
-    );
-    if let Some(left) = after_synchronize {
-        // A string takes everything.
-        let _ = write!(text, ", after the next synchronisation {}", signed(left));
+fn course_row<T>(
+    f: &mut fmt::Formatter<'_>,
+    call: &str,
+    course: &AllocationCourse,
+    fact: &Fact<T>,
+) -> fmt::Result {
+    let after_synchronize = course.after_synchronize.map_or_else(String::new, signed);
+    let mut by_nvml = (course.seen_by_nvml).map_or_else(|| "unknown".to_owned(), signed);
+    if fact.known().is_none() {
+        by_nvml += "; not measured here, recorded on an H200";
     }
-    text + &seen(seen_by_nvml)
+    let columns = [
+        &signed(course.at_call),
+        &signed(course.at_first_write),
+        &signed(course.after_free),
+        &after_synchronize,
+        &by_nvml,
+    ];
+    row(f, call, columns.map(String::as_str))
 }
 
 impl fmt::Display for DeviceReport {
@@ -206,7 +227,10 @@ impl fmt::Display for DeviceReport {
         self.heading(f)?;
         writeln!(f, "\nmemory")?;
         self.sizes(f)?;
-        writeln!(f, "\nwhen memory is committed")?;
+        let size = self.plain.value().map_or_else(String::new, |course| {
+            format!(": of {}, what the device has less free", size(course.size))
+        });
+        writeln!(f, "\nwhen memory is committed{size}")?;
         self.commitments(f)?;
         writeln!(f, "\nin which pieces")?;
         self.pieces(f)?;
