@@ -190,10 +190,8 @@ impl Judge<'_> {
     }
 
     fn cache_disable(&self) -> Judged {
-        let here = (self.0.contexts.gone.known(), self.0.plain.known());
-        let other = (self.0.environments.iter())
-            .find(|environment| environment.setting.starts_with(CACHE_DISABLE));
-        let (Some(other), (Some(context), Some(plain))) = (other, here) else {
+        let mut others = self.0.environments.iter();
+        let Some(other) = others.rfind(|other| other.setting.starts_with(CACHE_DISABLE)) else {
             return (
                 BeliefVerdict::Wrong,
                 BeliefBasis::Recorded,
@@ -203,27 +201,23 @@ impl Judge<'_> {
                     .to_owned(),
             );
         };
-        let setting = &other.setting;
-        let (Some(other_context), Some(other_plain)) = (other.context.known(), other.plain.known())
-        else {
+        let (setting, context) = (&other.setting, self.0.profile.context_overhead);
+        let (Some(plain), Some(there)) = (self.0.plain.known(), other.plain.known()) else {
             return (
                 BeliefVerdict::Unknown,
                 BeliefBasis::Nothing,
-                format!("a process with {setting} could not measure it"),
+                format!("plain memory could not be measured with and without {setting}"),
             );
         };
-        let is_same = (
-            other_context,
-            other_plain.at_call,
-            other_plain.at_first_write,
-        ) == (context, plain.at_call, plain.at_first_write);
+        let is_same = (other.context, there.at_call, there.at_first_write)
+            == (context, plain.at_call, plain.at_first_write);
         let because = format!(
             "with {setting} a context takes {} and {} are committed at the call of {}, without it {} \
              and {}",
-            size(*other_context),
-            signed(other_plain.at_call),
+            size(other.context),
+            signed(there.at_call),
             size(plain.size),
-            size(*context),
+            size(context),
             signed(plain.at_call)
         );
         let verdict = if is_same {
@@ -231,7 +225,7 @@ impl Judge<'_> {
         } else {
             BeliefVerdict::Holds
         };
-        (verdict, self.basis(&self.0.contexts.gone), because)
+        (verdict, self.basis(&self.0.plain), because)
     }
 
     fn blocking_sync(&self) -> Judged {

@@ -201,8 +201,8 @@ pub struct NvmlView {
 pub struct EnvironmentFacts {
     /// What was set, `CUDA_CACHE_DISABLE=1`.
     pub setting: String,
-    /// All that was gone with its primary context.
-    pub context: Fact<u64>,
+    /// What its primary context took: its profile's context overhead.
+    pub context: u64,
     /// Plain memory there.
     pub plain: Fact<AllocationCourse>,
 }
@@ -259,7 +259,7 @@ impl DeviceReport {
     pub fn add_environment(&mut self, setting: &str, other: &Self) {
         self.environments.push(EnvironmentFacts {
             setting: setting.to_owned(),
-            context: other.contexts.gone.clone(),
+            context: other.profile.context_overhead,
             plain: other.plain.clone(),
         });
         self.beliefs = beliefs::judge(self);

@@ -369,10 +369,13 @@ fn another_environment_decides_the_belief_about_it() {
          call of 256.00 MiB, without it 526.81 MiB and 256.00 MiB"
     );
     let mut other = simulated("sim:h200");
-    other.contexts.gone = Fact::Known(1 << 30);
+    other.profile.context_overhead = 1 << 30;
     let mut report = simulated("sim:h200");
     report.add_environment("CUDA_CACHE_DISABLE=1", &other);
     assert_eq!(report.beliefs[4].verdict, BeliefVerdict::Holds);
+    other.plain = Fact::Unknown("no card".to_owned());
+    report.add_environment("CUDA_CACHE_DISABLE=1", &other);
+    assert_eq!(report.beliefs[4].verdict, BeliefVerdict::Unknown);
 }
 
 #[test]
