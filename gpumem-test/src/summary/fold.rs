@@ -273,6 +273,7 @@ impl View<'_> {
                         class,
                         device_free,
                         largest_free,
+                        held_by_others,
                         ..
                     } = event.kind
                     {
@@ -289,6 +290,7 @@ impl View<'_> {
                             rounded: Bytes::new(rounded),
                             device_free: Bytes::new(device_free),
                             largest_free: Bytes::new(largest_free),
+                            held_by_others: held_by_others.map(Bytes::new),
                             at,
                         });
                     } else {

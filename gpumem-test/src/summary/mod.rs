@@ -316,6 +316,9 @@ pub struct FailedRequest {
     pub device_free: Bytes,
     /// The largest block that this request could have had without asking the device.
     pub largest_free: Bytes,
+    /// Bytes that other processes held of the device, their contexts included; unknown where
+    /// nobody could say it.
+    pub held_by_others: Option<Bytes>,
     /// The heap, after what the policy gave back in vain.
     pub at: Moment,
 }
