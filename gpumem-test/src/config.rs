@@ -1,11 +1,15 @@
 //! The strings by which users name policies, devices and budgets.
 
+mod neighbour;
+
 use std::fmt;
 use std::str::FromStr;
 
 use gpumem_test_syntax::{one_of, parse_share, parse_size};
 
 use crate::error::Error;
+
+pub(crate) use neighbour::{HeldByNeighbour, NeighbourSpec, Takes};
 
 /// The allocators that can serve a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

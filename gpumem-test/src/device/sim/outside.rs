@@ -75,6 +75,12 @@ impl SimDevice {
         enough.then_some(()).ok_or(Refusal::OutOfMemory)
     }
 
+    /// Bytes that are gone from the card, whoever holds them.
+    pub(crate) fn gone(&self) -> u64 {
+        let beside = self.supply.outside() + self.supply.others();
+        self.profile.context_overhead + self.supply.used() + beside
+    }
+
     /// Bytes that the driver took for itself since the primary context was made.
     pub fn outside(&self) -> u64 {
         self.supply.outside()
