@@ -102,8 +102,8 @@ pub trait DeviceMemory {
         None
     }
 
-    /// Bytes that could be had within the budget if no other process held anything. Where nobody
-    /// knows what others hold, they count as holding nothing.
+    /// Bytes that could be had within the budget if no other process held anything; what is free
+    /// where it is not known what others hold.
     fn free_without_others(&self) -> u64 {
         self.memory_info().free
     }

@@ -381,6 +381,7 @@ impl Door {
             headroom: free,
             headroom_without_budget: heap.device().free_without_budget(),
             headroom_without_others: heap.device().free_without_others(),
+            held_by_others: held_by_others.unwrap_or(0),
             ..Shortage::default()
         }
         .class();

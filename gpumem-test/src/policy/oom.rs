@@ -27,8 +27,10 @@ pub(crate) struct Shortage {
     /// Bytes that the device would still give if there were no budget and no limit.
     pub(crate) headroom_without_budget: u64,
     /// Bytes that the device would still give, within the budget and the policy's limit, if other
-    /// processes held nothing; as `headroom` where nobody knows what they hold.
+    /// processes held nothing.
     pub(crate) headroom_without_others: u64,
+    /// Bytes of the device that other processes hold; 0 where that is not known.
+    pub(crate) held_by_others: u64,
 }
 
 impl Shortage {
@@ -65,7 +67,8 @@ impl Shortage {
             && self.headroom_without_budget > self.headroom
         {
             OomClass::Budget
-        } else if self.headroom_without_others >= self.need
+        } else if self.held_by_others > 0
+            && self.headroom_without_others >= self.need
             && self.headroom_without_others > self.headroom
         {
             OomClass::OutsideProcess
@@ -89,6 +92,14 @@ mod tests {
         headroom: 10,
         headroom_without_budget: 10,
         headroom_without_others: 10,
+        held_by_others: 0,
+    };
+
+    /// Another process holds what is not left.
+    const SHARED: Shortage = Shortage {
+        headroom_without_others: 100,
+        held_by_others: 90,
+        ..SHORT
     };
 
     #[test]
@@ -155,44 +166,41 @@ mod tests {
 
     #[test]
     fn room_that_other_processes_hold_is_outside_this_process() {
-        let outside = Shortage {
-            headroom_without_others: 100,
-            ..SHORT
-        };
-        assert_eq!(outside.class(), OomClass::OutsideProcess);
+        assert_eq!(SHARED.class(), OomClass::OutsideProcess);
         let too_large_anyway = Shortage {
-            headroom_without_others: 99,
-            ..SHORT
+            need: 101,
+            ..SHARED
         };
         assert_eq!(too_large_anyway.class(), OomClass::Exhausted);
+        let nobody_is_known = Shortage {
+            held_by_others: 0,
+            ..SHARED
+        };
+        assert_eq!(nobody_is_known.class(), OomClass::Exhausted);
     }
 
     #[test]
     fn what_the_test_can_change_comes_before_what_others_hold() {
-        let outside = Shortage {
-            headroom_without_others: 1_000,
-            ..SHORT
-        };
         for (shortage, class) in [
             (
                 Shortage {
                     free_here: 90,
                     largest_here: 60,
-                    ..outside
+                    ..SHARED
                 },
                 OomClass::Fragmented,
             ),
             (
                 Shortage {
                     pending: 90,
-                    ..outside
+                    ..SHARED
                 },
                 OomClass::FreesPending,
             ),
             (
                 Shortage {
                     free_elsewhere: 90,
-                    ..outside
+                    ..SHARED
                 },
                 OomClass::CachedElsewhere,
             ),
@@ -206,9 +214,8 @@ mod tests {
     #[test]
     fn where_budget_and_others_both_stand_in_the_way_neither_is_blamed() {
         let both = Shortage {
-            headroom_without_budget: 10,
             headroom_without_others: 50,
-            ..SHORT
+            ..SHARED
         };
         assert_eq!(both.class(), OomClass::Exhausted);
     }

@@ -140,9 +140,11 @@ pub(crate) fn with_holders(
 
 #[cfg(test)]
 mod tests {
-    use super::simulate;
-    use crate::config::NeighbourSpec;
+    use super::{Neighbours, simulate};
+    use crate::config::{Budget, NeighbourSpec, PolicySpec};
+    use crate::device::DeviceMemory;
     use crate::device::sim::DeviceProfile;
+    use crate::session::devices;
 
     fn specs(texts: &[&str]) -> Vec<NeighbourSpec> {
         texts.iter().map(|text| text.parse().unwrap()).collect()
@@ -162,6 +164,26 @@ mod tests {
             held[2].gone,
             (10 << 30) + share + (2 << 20) + 3 * card.context_overhead
         );
+    }
+
+    #[test]
+    fn neighbours_are_on_each_device_of_a_test() {
+        let mut neighbours = Neighbours {
+            specs: specs(&["10GiB"]),
+            held: Vec::new(),
+        };
+        let spec = "sim:24GiB*2".parse().unwrap();
+        let policy = PolicySpec::default();
+        let budget = Some(Budget::Bytes(20 << 30));
+        let devices = devices::open(&spec, true, &policy, budget, &mut neighbours).unwrap();
+        assert_eq!(devices.len(), 2);
+        for device in devices {
+            let context = device.profile().context_overhead;
+            assert_eq!(device.held_by_others(), Some((10 << 30) + context));
+            assert_eq!(device.memory_info().total, 20 << 30);
+            let left = device.profile().usable() - (10 << 30) - context;
+            assert_eq!(device.memory_info().free, left);
+        }
     }
 
     #[test]

@@ -110,6 +110,7 @@ impl CachingPolicy {
         let mut shortage = Shortage {
             need: rounded,
             headroom_without_budget: device.free_without_budget(),
+            held_by_others: device.held_by_others().unwrap_or(0),
             ..Shortage::default()
         };
         let within_limit = self

@@ -189,6 +189,7 @@ impl DriverPolicy {
             pending,
             headroom: headroom / portion * portion,
             headroom_without_budget: without_budget / portion * portion,
+            held_by_others: device.held_by_others().unwrap_or(0),
             headroom_without_others: device.free_without_others() / portion * portion,
         }
     }
