@@ -63,6 +63,17 @@ pub trait DeviceMemory {
     /// [`Refusal::OutOfMemory`], or [`Refusal::InvalidValue`] for size 0.
     fn malloc(&mut self, size: u64) -> Result<Address, Refusal>;
 
+    /// Takes plain device memory, and all that there is to it: the address, and how many bytes,
+    /// which are whole pages of the device.
+    ///
+    /// # Errors
+    /// As [`malloc`](Self::malloc).
+    fn malloc_at_least(&mut self, size: u64) -> Result<(Address, u64), Refusal> {
+        let pages = size.checked_next_multiple_of(self.granularity());
+        let whole = pages.ok_or(Refusal::OutOfMemory)?;
+        Ok((self.malloc(whole)?, whole))
+    }
+
     /// Gives plain device memory back (`cuMemFree`).
     ///
     /// # Errors
