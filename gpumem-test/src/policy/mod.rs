@@ -23,7 +23,7 @@ use crate::ids::{Address, BlockId, StreamId};
 
 pub use any::AnyPolicy;
 pub(crate) use any::check;
-pub use bfc::{BfcAttributes, BfcFramework, BfcOptions, BfcPolicy, BfcStats};
+pub use bfc::{BfcAttributes, BfcConfig, BfcFramework, BfcOptions, BfcPolicy, BfcStats};
 pub use caching::{
     CachingConfig, CachingPolicy, MemoryLimits, PrivatePoolId, ROUNDUP_INTERVALS, memory_summary,
 };

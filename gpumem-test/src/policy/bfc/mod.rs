@@ -22,6 +22,7 @@
 mod attributes;
 mod check;
 mod chunk;
+mod config;
 mod extend;
 mod find;
 mod free;
@@ -48,6 +49,7 @@ use crate::event::{EventSink, Extent};
 use crate::ids::{Address, BlockId, StreamId};
 
 pub use attributes::BfcAttributes;
+pub use config::BfcConfig;
 pub use options::{BfcFramework, BfcOptions};
 pub use stats::BfcStats;
 

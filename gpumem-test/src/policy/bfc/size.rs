@@ -97,6 +97,6 @@ mod tests {
             assert!(smaller < size);
             (size, steps) = (smaller, steps + 1);
         }
-        assert_eq!(steps, 14);
+        assert_eq!(steps, 16); // one unit each
     }
 }
