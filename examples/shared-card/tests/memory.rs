@@ -3,8 +3,8 @@
 //! TensorFlow takes all of a card but a reserve with its first tensor, however small, and keeps it
 //! until its process ends. Whoever comes second gets the reserve.
 
+use gpumem_test::OomClass;
 use gpumem_test::prelude::*;
-use gpumem_test::{Error, OomClass};
 use shared_card::Service;
 
 /// A model of 4 GiB.

@@ -58,7 +58,14 @@ pub(super) fn neighbour(text: &str) -> Result<(NeighbourSpec, Vec<String>), Erro
     let neighbour: NeighbourSpec = text.parse()?;
     let warnings = match &neighbour.takes {
         Takes::Amount(_) => Vec::new(),
-        Takes::All(policy) => policy::check(policy)?,
+        Takes::All(policy) => {
+            let warnings = policy::check(policy)?;
+            if !policy::takes_at_once(policy)? {
+                let sentence = gpumem_test_syntax::takes_nothing(&policy.to_string());
+                return Err(Error::configuration(format!("neighbour {sentence}")));
+            }
+            warnings
+        }
     };
     Ok((neighbour, warnings))
 }

@@ -166,6 +166,33 @@ mod tests {
         );
     }
 
+    /// TensorFlow leaves its reserve of what is free, XLA goes by the total, and a second one that
+    /// finds too little backs off by tenths.
+    #[test]
+    fn a_policy_takes_what_it_takes_of_the_card() {
+        let card = DeviceProfile::h200();
+        let context = card.context_overhead;
+        let pages = |bytes: u64| bytes.next_multiple_of(2 << 20);
+        let held = |texts: &[&str]| simulate(&specs(texts), &card).unwrap();
+        let free = card.total - context;
+        assert_eq!(held(&["tensorflow"])[0].bytes, pages(free - (1_800 << 20)));
+        let free = free - (10 << 30) - context;
+        assert_eq!(
+            held(&["10GiB", "tensorflow"])[1].bytes,
+            pages(free - (1_800 << 20))
+        );
+        assert_eq!(
+            held(&["xla"])[0].bytes,
+            pages((card.total as f64 * 0.75) as u64)
+        );
+        let greedy = "tensorflow:per_process_gpu_memory_fraction=0.6";
+        let both = held(&[greedy, greedy]);
+        let whole = (card.total as f64 * 0.6) as u64;
+        assert_eq!(both[0].bytes, pages(whole));
+        let backed_off = both[1].bytes as f64 / whole as f64;
+        assert!((backed_off - 0.9_f64.powi(5)).abs() < 1e-3, "{backed_off}");
+    }
+
     #[test]
     fn neighbours_are_on_each_device_of_a_test() {
         let mut neighbours = Neighbours {
