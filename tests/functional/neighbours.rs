@@ -1,6 +1,8 @@
 //! Other processes on a test's card.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -37,6 +39,44 @@ fn a_request_that_others_left_no_room_for_is_outside_this_process() {
         told.starts_with("status: 0") && told.contains("2 passed"),
         "{told}"
     );
+}
+
+/// On a simulated card nobody starts it; it is the process that a supervisor starts on a real one.
+#[test]
+fn the_process_of_a_neighbour_holds_its_share_until_its_input_ends() {
+    const CONTEXT: u64 = 552_402_944;
+    let before = serde_json::json!([{ "bytes": 10_u64 << 30, "gone": (10 << 30) + CONTEXT }]);
+    let job = serde_json::json!({
+        "case": "sees_what_is_left",
+        "neighbour": 1,
+        "held": before,
+        "parent": std::process::id(),
+        "depth": 1,
+        "gpus": 0,
+    });
+    let mut process = program(env!("CARGO_BIN_EXE_fixture-neighbours"), &[])
+        .env("GPUMEM_INTERNAL_JOB", job.to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let output = process.stdout.take().expect("a pipe");
+    let mut line = String::new();
+    BufReader::new(output).read_line(&mut line).expect("a line");
+    let (_, answer) = line.split_once("gpumem neighbour ").expect(&line);
+    let answer: Value = serde_json::from_str(answer).expect(&line);
+    let held = serde_json::json!({
+        "answer": "held",
+        "bytes": 6_u64 << 30,
+        "gone": (16_u64 << 30) + 2 * CONTEXT,
+    });
+    assert_eq!(answer, held);
+    assert!(
+        process.try_wait().expect("its status").is_none(),
+        "it holds"
+    );
+    drop(process.stdin.take());
+    assert!(process.wait().expect("its status").success());
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod budget;
 mod failures;
 mod fake;
 mod holds;
+mod others;
 mod random;
 mod shadow;
 
