@@ -349,11 +349,12 @@ fn incomparable(
     }
     let replaced = settings.device.as_ref();
     let named = own_device.is_some() && replaced.is_some() && replaced != own_device;
-    // A share is other bytes on another device. On a GPU the difference says whether it was.
+    // A share is other bytes on another device, and so is what neighbours leave. On a GPU the difference says whether it was.
     let own_total = facts::device(own_device.unwrap_or(&DeviceSpec::Auto))
         .ok()
         .and_then(|device| device.total);
-    let share = matches!(entry.options.budget, Some(Budget::Share(_)));
+    let share = matches!(entry.options.budget, Some(Budget::Share(_)))
+        || !entry.options.neighbours.is_empty();
     let other = total.is_some() && own_total.is_some() && own_total != total;
     if named || share && other {
         return Some(messages::not_compared_under("GPUMEM_DEVICE"));

@@ -298,13 +298,20 @@ fn a_share_on_another_device_is_not_compared() {
         snapshot: Some(SnapshotOption { name: None }),
         ..Options::DEFAULT
     };
+    let left = Options {
+        neighbours: &["10GiB"],
+        snapshot: Some(SnapshotOption { name: None }),
+        ..Options::DEFAULT
+    };
     for (device, compared) in [("sim:h200", true), ("sim:24GiB", false)] {
         let settings = Settings {
             device: Some(device.parse().unwrap()),
             ..Settings::default()
         };
-        let cases = cases(vec![entry("crate", "test", share)], &settings);
-        assert_eq!(cases[0].incomparable.is_none(), compared, "{device}");
+        for options in [share, left] {
+            let cases = cases(vec![entry("crate", "test", options)], &settings);
+            assert_eq!(cases[0].incomparable.is_none(), compared, "{device}");
+        }
     }
 }
 
