@@ -300,6 +300,10 @@ pub enum SegmentKind {
     SharedPage,
     /// Pages of plain memory that one allocation has for itself.
     OwnPages,
+    /// A region of a bfc pool that collects garbage: it goes back once nothing in it is in use.
+    Region,
+    /// A region of a bfc pool that gives nothing back.
+    KeptRegion,
 }
 
 /// Why a request could not be served.

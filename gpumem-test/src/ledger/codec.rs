@@ -68,11 +68,13 @@ const FIRST_FRAMES: usize = SLOT_WORDS - 2;
 /// Bits of a frame's offset in its module.
 const OFFSET_BITS: u32 = 44;
 
-const SEGMENT_KINDS: [SegmentKind; 4] = [
+const SEGMENT_KINDS: [SegmentKind; 6] = [
     SegmentKind::Small,
     SegmentKind::Large,
     SegmentKind::SharedPage,
     SegmentKind::OwnPages,
+    SegmentKind::Region,
+    SegmentKind::KeptRegion,
 ];
 /// In the order of the enum, whose numbers the file holds.
 const DRIVER_MEMORIES: [DriverMemory; 11] = [
