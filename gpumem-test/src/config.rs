@@ -1,11 +1,15 @@
 //! The strings by which users name policies, devices and budgets.
 
+mod neighbour;
+
 use std::fmt;
 use std::str::FromStr;
 
 use gpumem_test_syntax::{one_of, parse_share, parse_size};
 
 use crate::error::Error;
+
+pub(crate) use neighbour::{HeldByNeighbour, NeighbourSpec, Takes};
 
 /// The allocators that can serve a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -329,6 +333,8 @@ pub struct Card {
     pub budget: Option<u64>,
     /// The major number of the card's compute capability: 9 of an H200.
     pub compute_major: u32,
+    /// Bytes that count as free and that no program can have.
+    pub unusable: u64,
 }
 
 #[cfg(test)]

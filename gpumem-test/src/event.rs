@@ -102,6 +102,8 @@ pub enum EventKind {
         device_free: u64,
         /// The largest block that could have been had without asking the device.
         largest_free: u64,
+        /// Bytes that other processes held of the device, where that is known.
+        held_by_others: Option<u64>,
     },
     /// A named point in the code.
     Checkpoint {
@@ -298,6 +300,10 @@ pub enum SegmentKind {
     SharedPage,
     /// Pages of plain memory that one allocation has for itself.
     OwnPages,
+    /// A region of a bfc pool that collects garbage: it goes back once nothing in it is in use.
+    Region,
+    /// A region of a bfc pool that gives nothing back.
+    KeptRegion,
 }
 
 /// Why a request could not be served.

@@ -113,13 +113,14 @@ pub use heap_map::{BlockState, HeapMap, SegmentState, Usage};
 pub use ids::{Address, BlockId, DeviceId, Fence, PoolId, StreamId, TextId, ThreadIndex};
 pub use ledger::{Ledger, LedgerSink, Recording, Slot};
 pub use policy::{
-    AnyPolicy, Block, CachingConfig, CachingPolicy, DriverPolicy, MemoryLimits, Origin, Policy,
-    PrivatePoolId, ROUNDUP_INTERVALS, Request, Stat, Statistics, StatsByPool, memory_summary,
+    AnyPolicy, BfcAttributes, BfcConfig, BfcFramework, BfcOptions, BfcPolicy, BfcStats, Block,
+    CachingConfig, CachingPolicy, DriverPolicy, MemoryLimits, Origin, Policy, PrivatePoolId,
+    ROUNDUP_INTERVALS, Request, Stat, Statistics, StatsByPool, memory_summary,
 };
 pub use replay::{Replay, ReplayOom, ReplayOutcome};
 pub use summary::{
-    Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Leak, Level, Moment, Others,
-    PassedMemory, Setting, ShadowDifference, Summary, Timeline, Window,
+    Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Leak, Level, Moment,
+    Neighbour, Others, PassedMemory, Setting, ShadowDifference, Summary, Timeline, Window,
 };
 pub use trace::{
     Action, Annotation, Frame, FramesId, HeldBlock, RecordedSettings, SiteId, SnapshotBlock,

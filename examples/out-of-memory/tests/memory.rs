@@ -12,7 +12,7 @@
 //!
 //! Here the code handles the failure and looks at its class, with `should_oom`; without that (or
 //! `allow_oom`) each of these tests would fail, with the class, who holds the memory and the way out in
-//! its report. The sixth class is told where a test has neighbours on its card.
+//! its report.
 
 use gpumem_test::prelude::*;
 use gpumem_test::{OomClass, OutOfMemory};
@@ -209,6 +209,36 @@ fn a_copy_that_is_waited_for_gives_its_buffer_away(gpu: &Gpu) -> TestResult {
     drop(running);
     copies.synchronize()?;
     let _activations = mib(&compute, 128)?;
+    Ok(())
+}
+
+/// "It has 24 GiB, and 10 GiB do not fit": a notebook that runs TensorFlow took nearly all of the card when
+/// it started, as TensorFlow does by default, and holds it while it does nothing.
+#[gpu_mem_test(
+    device = "sim:24GiB",
+    policy = "caching",
+    neighbours = "tensorflow",
+    should_oom,
+    snapshot
+)]
+fn an_idle_notebook_holds_the_card(gpu: &Gpu) -> TestResult {
+    let facts = refused(mib(&gpu.default_stream(), 10 << 10));
+    assert_eq!(facts.class, OomClass::OutsideProcess);
+    assert!(facts.held_by_others > Some(20 << 30));
+    assert_eq!((facts.allocated, facts.reserved), (0, 0));
+    Ok(())
+}
+
+/// The way out: the notebook grows as it needs (`TF_FORCE_GPU_ALLOW_GROWTH=true`), and so far needs nothing.
+#[gpu_mem_test(
+    device = "sim:24GiB",
+    policy = "caching",
+    neighbours = "512MiB",
+    max_reserved = "10GiB",
+    snapshot
+)]
+fn a_notebook_that_grows_as_it_needs_leaves_room(gpu: &Gpu) -> TestResult {
+    let _model = mib(&gpu.default_stream(), 10 << 10)?;
     Ok(())
 }
 

@@ -96,6 +96,11 @@ impl AnyDevice {
         either!(self, device => device.budget())
     }
 
+    /// Bytes that are gone from the card itself, whoever holds them.
+    pub(crate) fn gone(&self) -> u64 {
+        either!(self, device => device.gone())
+    }
+
     /// Bytes that are in use.
     pub fn used(&self) -> u64 {
         either!(self, device => device.used())
@@ -140,6 +145,7 @@ impl AnyDevice {
             free: info.free,
             budget: self.budget(),
             compute_major: self.profile().compute_capability.0,
+            unusable: self.profile().unusable_tail,
         }
     }
 

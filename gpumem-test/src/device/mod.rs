@@ -63,6 +63,17 @@ pub trait DeviceMemory {
     /// [`Refusal::OutOfMemory`], or [`Refusal::InvalidValue`] for size 0.
     fn malloc(&mut self, size: u64) -> Result<Address, Refusal>;
 
+    /// Takes plain device memory, and all that there is to it: the address, and how many bytes,
+    /// which are whole pages of the device.
+    ///
+    /// # Errors
+    /// As [`malloc`](Self::malloc).
+    fn malloc_at_least(&mut self, size: u64) -> Result<(Address, u64), Refusal> {
+        let pages = size.checked_next_multiple_of(self.granularity());
+        let whole = pages.ok_or(Refusal::OutOfMemory)?;
+        Ok((self.malloc(whole)?, whole))
+    }
+
     /// Gives plain device memory back (`cuMemFree`).
     ///
     /// # Errors
@@ -93,6 +104,18 @@ pub trait DeviceMemory {
 
     /// Bytes free beyond any budget, which tells a budget's refusal from exhaustion.
     fn free_without_budget(&self) -> u64 {
+        self.memory_info().free
+    }
+
+    /// Bytes that other processes hold of the card, their contexts included; `None` where that is
+    /// not known.
+    fn held_by_others(&self) -> Option<u64> {
+        None
+    }
+
+    /// Bytes that could be had within the budget if no other process held anything; what is free
+    /// where it is not known what others hold.
+    fn free_without_others(&self) -> u64 {
         self.memory_info().free
     }
 

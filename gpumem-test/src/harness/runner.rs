@@ -1,7 +1,7 @@
 //! The command line: libtest's, by libtest-mimic.
 
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
@@ -17,7 +17,7 @@ use super::registry::{self, TestEntry};
 use super::scratch::ScratchRoot;
 use super::settings::Settings;
 use super::supervisor::Supervisor;
-use super::{child, exit_code, facts, messages};
+use super::{child, exit_code, facts, messages, neighbours};
 
 /// What [`main!`](crate::main) calls: supervises the tests of the program, or is the child of a
 /// supervisor.
@@ -50,9 +50,20 @@ pub fn main(program: Program) -> ExitCode {
         Some(Job::Run {
             case: name,
             scratch,
+            held,
         }) => {
             return match plan.cases.iter().find(|case| case.name == name) {
-                Some(case) => child::run(case, &settings, &scratch),
+                Some(case) => child::run(case, &settings, &scratch, held),
+                None => not_started(&[messages::no_such_case(&name)], &[]),
+            };
+        }
+        Some(Job::Hold {
+            case: name,
+            neighbour,
+            held,
+        }) => {
+            return match plan.cases.iter().find(|case| case.name == name) {
+                Some(case) => neighbours::hold(case, neighbour, &held),
                 None => not_started(&[messages::no_such_case(&name)], &[]),
             };
         }
@@ -116,6 +127,7 @@ fn supervise(
         program,
         settings,
         notes: Mutex::default(),
+        cards: RwLock::default(),
         show_output: arguments.show_output,
     });
     let trials = plan

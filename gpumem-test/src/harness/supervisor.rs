@@ -1,10 +1,11 @@
 //! The supervisor's side: starts one test's child, reads what it left, judges, reports.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use libtest_mimic::Completion;
 
+use crate::config::DeviceSpec;
 use crate::error::Error;
 use crate::ledger::Ledger;
 
@@ -26,6 +27,9 @@ pub(super) struct Supervisor {
     /// Where reports lie: `target/gpumem/<package>/<target>`.
     pub(super) reports: PathBuf,
     pub(super) comparer: Comparer,
+    /// Held by the tests on real cards: one with neighbours holds it alone, since its neighbours
+    /// would take what other tests of this process count on.
+    pub(super) cards: RwLock<()>,
     /// Sentences to print after the results.
     pub(super) notes: Mutex<Vec<String>>,
     /// Whether the output of tests that passed is printed too.
@@ -80,7 +84,22 @@ impl Supervisor {
     fn examine(&self, case: &Case) -> Result<Verdict, Error> {
         let folder = self.scratch.folder()?;
         let ledger = Ledger::create(&folder.ledger(), self.settings.ledger_events)?;
-        let finished = self.isolation.run(case, &folder)?;
+        let on_card = matches!(case.device, DeviceSpec::Cuda { .. });
+        let (_alone, _shared);
+        match case.neighbours.is_empty() {
+            false if on_card => {
+                _alone = self.cards.write().unwrap_or_else(PoisonError::into_inner);
+            }
+            _ if on_card => _shared = self.cards.read().unwrap_or_else(PoisonError::into_inner),
+            _ => {}
+        }
+        let neighbours = match self.isolation.start_neighbours(case)? {
+            Ok(holding) => holding,
+            Err(reason) => return Ok(Verdict::skipped(reason)),
+        };
+        let finished = self.isolation.run(case, &folder, &neighbours.held)?;
+        // Their memory is free again before the next test begins.
+        drop(neighbours);
         let left = Left {
             case,
             recording: ledger.read(),

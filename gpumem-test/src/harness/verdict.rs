@@ -44,6 +44,18 @@ pub(super) struct Verdict {
     pub(super) notes: Vec<String>,
 }
 
+impl Verdict {
+    /// On a test that was not run after all.
+    pub(super) fn skipped(reason: String) -> Self {
+        Self {
+            skipped: Some(reason),
+            failure: None,
+            output: String::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
 /// Judges one test, compares its summary by `compare`, and writes its figures to `json`.
 ///
 /// # Errors
@@ -61,12 +73,10 @@ pub(super) fn of(
         skipped,
         output,
     } = left.finished;
-    if skipped.is_some() {
+    if let Some(reason) = skipped {
         return Ok(Verdict {
-            skipped,
-            failure: None,
             output,
-            notes: Vec::new(),
+            ..Verdict::skipped(reason)
         });
     }
     let bounds = Bounds {
@@ -81,10 +91,8 @@ pub(super) fn of(
     let mut summary = Summary::of(&left.recording, &about);
     if let Some(reason) = unseen(facts::no_door(), &ended, &summary) {
         return Ok(Verdict {
-            skipped: Some(reason),
-            failure: None,
             output,
-            notes: Vec::new(),
+            ..Verdict::skipped(reason)
         });
     }
     let findings = check::judge(&summary, &bounds);
@@ -178,8 +186,13 @@ fn about(case: &Case, facts: Option<SessionFacts>) -> About {
                 _ => None,
             },
             context_overhead: device.context_overhead.unwrap_or_default(),
+            neighbours: Vec::new(),
         }
     });
+    let held = |index: usize| facts.neighbours.get(index).map(|(_, bytes)| *bytes);
+    let neighbours = (case.neighbours.iter().enumerate())
+        .map(|(index, spec)| (spec.to_string(), held(index)))
+        .collect();
     About {
         test: case.name.clone(),
         policy: case.policy.clone(),
@@ -189,6 +202,7 @@ fn about(case: &Case, facts: Option<SessionFacts>) -> About {
         device_total: facts.device_total,
         budget: facts.budget,
         context_overhead: facts.context_overhead,
+        neighbours,
     }
 }
 

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::event::EventSink;
 use crate::ids::{BlockId, StreamId};
 
+use super::bfc::{BfcConfig, BfcFramework, BfcPolicy};
 use super::caching::{CachingConfig, CachingPolicy, MemoryLimits};
 use super::driver::DriverPolicy;
 use super::{Block, HeapMap, Policy, Request, Statistics};
@@ -16,6 +17,8 @@ pub enum AnyPolicy {
     Driver(Box<DriverPolicy>),
     /// `caching`.
     Caching(Box<CachingPolicy>),
+    /// `bfc`, `tensorflow` and `xla`.
+    Bfc(Box<BfcPolicy>),
 }
 
 macro_rules! each {
@@ -23,6 +26,7 @@ macro_rules! each {
         match $policy {
             AnyPolicy::Driver($name) => $call,
             AnyPolicy::Caching($name) => $call,
+            AnyPolicy::Bfc($name) => $call,
         }
     };
 }
@@ -45,6 +49,10 @@ impl AnyPolicy {
                     },
                 )))
             }
+            kind @ (PolicyKind::Bfc | PolicyKind::TensorFlow | PolicyKind::Xla) => {
+                let (config, _) = BfcConfig::parse(BfcFramework::of(kind), &spec.options)?;
+                Self::Bfc(Box::new(BfcPolicy::new(config.options(card))))
+            }
             other => return Err(missing(other)),
         })
     }
@@ -63,8 +71,25 @@ pub(crate) fn check(spec: &PolicySpec) -> Result<Vec<String>, Error> {
     match spec.kind {
         PolicyKind::Driver => Ok(Vec::new()),
         PolicyKind::Caching => CachingConfig::parse(&spec.options).map(|(_, warnings)| warnings),
+        kind @ (PolicyKind::Bfc | PolicyKind::TensorFlow | PolicyKind::Xla) => {
+            let parsed = BfcConfig::parse(BfcFramework::of(kind), &spec.options);
+            parsed.map(|(_, warnings)| warnings)
+        }
         other => Err(missing(other)),
     }
+}
+
+/// Whether a policy takes memory with its first request, whatever that asks for, so that it holds a
+/// share of the card by being there.
+///
+/// # Errors
+/// If its options do not parse.
+pub(crate) fn takes_at_once(spec: &PolicySpec) -> Result<bool, Error> {
+    if !spec.kind.is_bfc() {
+        return Ok(false);
+    }
+    let (config, _) = BfcConfig::parse(BfcFramework::of(spec.kind), &spec.options)?;
+    Ok(!config.allow_growth)
 }
 
 impl Policy for AnyPolicy {

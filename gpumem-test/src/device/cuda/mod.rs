@@ -14,6 +14,7 @@ mod gate;
 mod memory;
 mod notices;
 mod nvml;
+mod others;
 mod pools;
 mod raw;
 mod streams;

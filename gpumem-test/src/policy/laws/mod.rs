@@ -33,7 +33,7 @@ const SMALL: Option<u64> = Some(256 << 20);
 
 /// Every policy, with settings that reach each of its rooms, on several devices, with and without
 /// a budget that runs out.
-const SUBJECTS: [Subject; 16] = [
+const SUBJECTS: [Subject; 28] = [
     subject("driver", "h200", None),
     subject("driver", "t4", SMALL),
     subject("driver", "1GiB", None),
@@ -50,6 +50,30 @@ const SUBJECTS: [Subject; 16] = [
     subject("caching:roundup_power2_divisions:4", "rtx5090", SMALL),
     subject("caching:roundup_power2_divisions:[1:2,>:8]", "h100", None),
     subject("caching:per_process_memory_fraction:0.01", "t4", None),
+    subject("bfc", "a100-40", SMALL),
+    subject("bfc", "1GiB", None),
+    subject("bfc:memory_limit=4GiB", "1GiB", None),
+    subject("bfc:allow_growth=true", "h100", SMALL),
+    subject("bfc:allow_growth=true,memory_limit=4GiB", "600MiB", None),
+    subject(
+        "bfc:allow_growth=true,fragmentation_fraction=0.01",
+        "a10",
+        SMALL,
+    ),
+    subject(
+        "bfc:allow_growth=true,garbage_collection=true",
+        "rtx4090",
+        SMALL,
+    ),
+    subject(
+        "bfc:allow_growth=true,garbage_collection=true,memory_limit=40MiB",
+        "b200",
+        None,
+    ),
+    subject("tensorflow", "t4", SMALL),
+    subject("tensorflow:allow_growth=true", "1GiB", None),
+    subject("xla", "l40s", SMALL),
+    subject("xla:XLA_PYTHON_CLIENT_PREALLOCATE=false", "1GiB", None),
 ];
 
 /// Holds the laws against one subject with `cases` random sequences.

@@ -6,6 +6,7 @@ use crate::device::sim::{DeviceProfile, SimDevice, StreamKind};
 use crate::event::EventKind;
 use crate::heap_map::{HeapMap, Usage};
 use crate::ids::{BlockId, StreamId};
+use crate::policy::bfc::tests::obvious::{ObviousBfc, map_of};
 use crate::policy::{AnyPolicy, Block, Origin, Policy, Request};
 
 use super::Subject;
@@ -45,6 +46,8 @@ pub(super) struct Model {
     spec: PolicySpec,
     /// The highest that the policy's own limit allows, with a page of slack where pages are mapped.
     limit: Option<u64>,
+    /// Under bfc: the same once more, on a device of its own.
+    obvious: Option<(ObviousBfc, SimDevice)>,
 }
 
 /// What the events add up to.
@@ -86,11 +89,22 @@ impl Model {
             free: info.free,
             budget: subject.budget,
             compute_major: device.profile().compute_capability.0,
+            unusable: device.profile().unusable_tail,
+        };
+        let policy = AnyPolicy::new(&spec, &card).unwrap();
+        let obvious = match &policy {
+            AnyPolicy::Bfc(policy) => {
+                let mut twin = SimDevice::new(DeviceProfile::by_name(subject.device).unwrap());
+                twin.set_budget(subject.budget);
+                Some((ObviousBfc::new(policy.options()), twin))
+            }
+            _ => None,
         };
         let mut streams = vec![StreamId::DEFAULT];
         streams.extend((0..2).map(|_| device.create_stream(StreamKind::NonBlocking)));
         Self {
-            policy: AnyPolicy::new(&spec, &card).unwrap(),
+            policy,
+            obvious,
             limit: limit(&spec, total),
             subject,
             device,
@@ -189,10 +203,19 @@ impl Model {
             stream,
             origin,
         };
-        let block = match self
+        let served = self
             .policy
-            .alloc(&mut self.device, &mut self.events, request)
-        {
+            .alloc(&mut self.device, &mut self.events, request);
+        if let Some((obvious, twin)) = self.obvious.as_mut().filter(|_| size > 0) {
+            let expected = obvious.alloc(twin, size, 64);
+            let got = (served.as_ref().ok()).map(|block| (block.address.0, block.size));
+            if got != expected {
+                return Err(format!(
+                    "the obvious model gets {expected:x?}, not {got:x?}"
+                ));
+            }
+        }
+        let block = match served {
             Ok(block) if block == Block::NULL => {
                 return if size == 0 {
                     Ok(())
@@ -289,9 +312,13 @@ impl Model {
         let start = held.block.address.0;
         // Under `driver` a free is ordered by its own stream only; uses by others are the
         // program's business, as with the real driver. Under `caching` the owner may reuse its
-        // own memory at once, and others that were recorded are waited for.
+        // own memory at once, and others that were recorded are waited for. bfc knows no streams.
+        if let Some((obvious, _)) = &mut self.obvious {
+            obvious.free(start);
+        }
         let streams = match self.spec.kind {
             PolicyKind::Driver => vec![held.stream],
+            kind if kind.is_bfc() => Vec::new(),
             _ => held
                 .users
                 .iter()
@@ -336,8 +363,10 @@ impl Model {
             self.totals.take(event);
         }
         self.device.check();
-        if let AnyPolicy::Caching(policy) = &self.policy {
-            policy.check()?;
+        match &self.policy {
+            AnyPolicy::Caching(policy) => policy.check()?,
+            AnyPolicy::Bfc(policy) => policy.check()?,
+            _ => {}
         }
         let stats = self.policy.statistics();
         let (allocated, active, reserved) = (
@@ -367,9 +396,14 @@ impl Model {
                 stats.requested_bytes.all.current
             ));
         }
-        if self.device.used() != reserved {
+        // Of bfc a region can end within a page.
+        let given = match &self.obvious {
+            Some((_, twin)) => twin.used(),
+            None => reserved,
+        };
+        if self.device.used() != given {
             return Err(format!(
-                "reserved {reserved}, the device gave {}",
+                "reserved {reserved}, the device gave {} instead of {given}",
                 self.device.used()
             ));
         }
@@ -378,7 +412,17 @@ impl Model {
                 return Err(format!("reserved {reserved} of at most {cap}"));
             }
         }
-        self.check_map(&self.policy.heap_map())
+        let map = self.policy.heap_map();
+        if let Some((obvious, _)) = &self.obvious
+            && map_of(&map) != obvious.map()
+        {
+            return Err(format!(
+                "the obvious model has {:x?}, not {:x?}",
+                obvious.map(),
+                map_of(&map)
+            ));
+        }
+        self.check_map(&map)
     }
 
     /// Segments and blocks: no overlap, no gap, and every block that is held is there.
@@ -442,12 +486,21 @@ impl Model {
             .map_err(|error| format!("the last trim failed: {error}"))?;
         self.check()?;
         let stats = self.policy.statistics();
+        let (mut reserved, mut used) = (stats.reserved_bytes.all.current, self.device.used());
+        if self.obvious.is_some() {
+            // The pool keeps its regions, each of them one free chunk.
+            let map = self.policy.heap_map();
+            if let Some(segment) = map.segments.iter().find(|region| region.blocks.len() > 1) {
+                return Err(format!("everything is free, and {segment:x?} is in pieces"));
+            }
+            (reserved, used) = (0, 0);
+        }
         let left = [
-            stats.reserved_bytes.all.current,
+            reserved,
             stats.active_bytes.all.current,
             stats.requested_bytes.all.current,
             stats.allocation.all.current,
-            self.device.used(),
+            used,
         ];
         if left != [0; 5] {
             return Err(format!(

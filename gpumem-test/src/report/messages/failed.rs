@@ -61,10 +61,16 @@ pub(in crate::report) fn explanation(request: &FailedRequest, summary: &Summary)
             "{pending} is freed, but a stream may still use it; this request could have had {}",
             request.largest_free
         ),
-        OomClass::OutsideProcess => format!(
-            "the device has {free} of {} free, and this test reserved only {}",
-            summary.device_total, at.reserved
-        ),
+        OomClass::OutsideProcess => {
+            let theirs = match request.held_by_others {
+                Some(bytes) => format!("{bytes} of the device's {}", summary.device_total),
+                None => format!("most of the device's {}", summary.device_total),
+            };
+            format!(
+                "other processes hold {theirs}, their contexts included; {free} is free, and this test reserved only {}",
+                at.reserved
+            )
+        }
     }
 }
 
@@ -96,7 +102,9 @@ pub(super) fn help(finding: &Finding, summary: &Summary) -> Option<String> {
         OomClass::Budget => "hold less at once, or raise budget",
         OomClass::CachedElsewhere => "call gpu.empty_cache() when a stream has done its work",
         OomClass::FreesPending => "call gpu.synchronize() before this request",
-        OomClass::OutsideProcess => "end the other processes that use the device",
+        OomClass::OutsideProcess => {
+            "start this process first, or have the others take less (TensorFlow: allow_growth or per_process_gpu_memory_fraction, JAX: XLA_PYTHON_CLIENT_MEM_FRACTION)"
+        }
     };
     Some(format!("{first}; {ALLOW}"))
 }

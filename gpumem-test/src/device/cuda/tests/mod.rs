@@ -5,6 +5,7 @@ mod failures;
 mod fake;
 mod holds;
 mod managed;
+mod others;
 mod random;
 mod shadow;
 
