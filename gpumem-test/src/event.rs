@@ -115,6 +115,8 @@ pub enum EventKind {
         device_free: u64,
         /// The largest block that could have been had without asking the device.
         largest_free: u64,
+        /// Bytes that other processes held of the device, where that is known.
+        held_by_others: Option<u64>,
     },
     /// A named point in the code.
     Checkpoint {

@@ -10,6 +10,7 @@ mod cost;
 mod endings;
 mod listing;
 mod mistakes;
+mod neighbours;
 mod processes;
 mod program;
 mod project;

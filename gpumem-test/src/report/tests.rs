@@ -303,6 +303,20 @@ fn every_class_of_out_of_memory_is_explained() {
 }
 
 #[test]
+fn neighbours_are_told_with_what_they_hold() {
+    let mut script = Script::new("driver");
+    assert_eq!(messages::neighbours(&script.summary()), None);
+    script.about().neighbours = vec![
+        ("10GiB".to_owned(), Some(10 << 30)),
+        ("tensorflow".to_owned(), None),
+    ];
+    assert_eq!(
+        messages::neighbours(&script.summary()).unwrap(),
+        "beside it, each with a context: `10GiB` holds 10.00 GiB, `tensorflow`"
+    );
+}
+
+#[test]
 fn a_budget_with_room_for_the_request_alone_says_what_is_left() {
     let mut script = Script::new("caching");
     script.about().budget = Some(60 << 20);

@@ -16,7 +16,7 @@ use super::passed::{Beside, Passed};
 use super::peaks::{Peaks, Tracker};
 use super::timeline::Course;
 use super::timing::Timing;
-use super::{About, DeviceSummary, FailedRequest, Leak, Moment, Setting, Summary};
+use super::{About, DeviceSummary, FailedRequest, Leak, Moment, Neighbour, Setting, Summary};
 
 pub(super) fn fold(recording: &Recording, about: &About) -> Summary {
     let events = &recording.events[..end_of_test(&recording.events)];
@@ -64,6 +64,12 @@ pub(super) fn fold(recording: &Recording, about: &About) -> Summary {
         device_named: about.device_named,
         device_total: Bytes::new(about.device_total),
         budget: about.budget.map(Bytes::new),
+        neighbours: (about.neighbours.iter())
+            .map(|(takes, bytes)| Neighbour {
+                takes: takes.clone(),
+                bytes: bytes.map(Bytes::new),
+            })
+            .collect(),
         events: events.len() as u64,
         lost: recording.lost,
         runs: events
@@ -290,6 +296,7 @@ impl View<'_> {
                         class,
                         device_free,
                         largest_free,
+                        held_by_others,
                         ..
                     } = event.kind
                     {
@@ -306,6 +313,7 @@ impl View<'_> {
                             rounded: Bytes::new(rounded),
                             device_free: Bytes::new(device_free),
                             largest_free: Bytes::new(largest_free),
+                            held_by_others: held_by_others.map(Bytes::new),
                             at,
                         });
                     } else if !matches!(event.kind, EventKind::Retry { .. }) {

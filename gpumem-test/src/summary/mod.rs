@@ -50,6 +50,9 @@ pub(crate) struct About {
     pub(crate) budget: Option<u64>,
     /// Bytes of the device that were gone before the first request.
     pub(crate) context_overhead: u64,
+    /// The other processes on each device: as the test writes them, and what they took beside their
+    /// contexts, which nobody knows where the session was never open.
+    pub(crate) neighbours: Vec<(String, Option<u64>)>,
 }
 
 /// All figures of one test, as `docs/summary.md` documents them.
@@ -70,6 +73,8 @@ pub struct Summary {
     pub device_total: Bytes,
     /// The hard cap on reserved bytes.
     pub budget: Option<Bytes>,
+    /// The other processes that the test put on each device, in the order in which they came.
+    pub neighbours: Vec<Neighbour>,
     /// Events that the figures were made from.
     pub events: u64,
     /// Events that did not fit in the ledger; figures are too low if there are any.
@@ -97,6 +102,16 @@ pub struct Setting {
     pub name: String,
     /// Its effective value.
     pub value: String,
+}
+
+/// Another process that held memory of the device while the test ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Neighbour {
+    /// What it was to take, as the test writes it.
+    pub takes: String,
+    /// What it took, beside its context; unknown if the test never began.
+    pub bytes: Option<Bytes>,
 }
 
 /// The figures of one device.
@@ -329,6 +344,9 @@ pub struct FailedRequest {
     pub device_free: Bytes,
     /// The largest block that this request could have had without asking the device.
     pub largest_free: Bytes,
+    /// Bytes that other processes held of the device, their contexts included; unknown where
+    /// nobody could say it.
+    pub held_by_others: Option<Bytes>,
     /// The heap, after what the policy gave back in vain.
     pub at: Moment,
 }

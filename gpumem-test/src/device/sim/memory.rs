@@ -62,6 +62,15 @@ impl DeviceMemory for SimDevice {
         self.supply.free_without_budget()
     }
 
+    /// Known exactly: nobody else is there but those whom the test declared.
+    fn held_by_others(&self) -> Option<u64> {
+        Some(self.supply.others())
+    }
+
+    fn free_without_others(&self) -> u64 {
+        self.supply.free_without_others()
+    }
+
     fn granularity(&self) -> u64 {
         self.profile.granularity.max(GRANULARITY)
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::super::tests::{strict, training};
 use super::{Judged, json};
 use crate::check::{Bounds, Compared, Ended, judge};
-use crate::event::{DriverMemory, EventKind};
+use crate::event::{DriverMemory, EventKind, OomClass};
 use crate::summary::Summary;
 use crate::summary::testing::{MIB, Script};
 
@@ -197,7 +197,11 @@ fn documents_have_exactly_the_documented_keys() {
         max_process_memory: Some(1),
         ..Bounds::default()
     };
+    let mut shared = Script::new("driver");
+    shared.about().neighbours = vec![("1GiB".to_owned(), Some(1 << 30)), ("xla".to_owned(), None)];
+    shared.out_of_memory(OomClass::OutsideProcess, MIB);
     let documents = [
+        document(&shared, &Bounds::default(), &Ended::Returned),
         document(&passing, &strict(), &Ended::Returned),
         document(&training(), &unknown, &Ended::Returned),
         document(&training(), &strict(), &Ended::Returned),

@@ -15,7 +15,7 @@ mod verdict;
 use crate::bytes::Bytes;
 use crate::check::{Compared, Ended};
 use crate::ids::DeviceId;
-use crate::summary::{Holder, Leak, Moment, Others, Summary};
+use crate::summary::{Holder, Leak, Moment, Neighbour, Others, Summary};
 
 use super::Next;
 
@@ -195,6 +195,16 @@ pub(super) fn setup(summary: &Summary) -> String {
         "policy {} on {} ({}), {budget}",
         summary.policy, summary.device, summary.device_total
     )
+}
+
+/// Who else is on the device, and what each took; none where the test has no neighbours.
+pub(super) fn neighbours(summary: &Summary) -> Option<String> {
+    let told = |neighbour: &Neighbour| match neighbour.bytes {
+        Some(bytes) => format!("`{}` holds {bytes}", neighbour.takes),
+        None => format!("`{}`", neighbour.takes),
+    };
+    let all: Vec<_> = summary.neighbours.iter().map(told).collect();
+    (!all.is_empty()).then(|| format!("beside it, each with a context: {}", all.join(", ")))
 }
 
 /// The policy's settings, wrapped; no line if it has none.

@@ -6,7 +6,7 @@ use super::*;
 use crate::event::{EventKind, OomClass};
 use crate::gpu::Gpu;
 use crate::ledger::Ledger;
-use crate::session::{Session, SessionConfig};
+use crate::session::{Neighbours, Session, SessionConfig};
 use crate::summary::About;
 
 #[test]
@@ -61,6 +61,7 @@ fn device_used_is_what_the_simulated_device_says() {
             names_device: true,
             policy: policy.parse().unwrap(),
             budget: None,
+            neighbours: Neighbours::default(),
             ledger: Arc::clone(&ledger),
             keeps_call_sites: false,
             samples_process: false,
