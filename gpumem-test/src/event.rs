@@ -2,6 +2,11 @@
 
 use crate::ids::{Address, DeviceId, StreamId, TextId, ThreadIndex};
 
+/// How long bfc waits for another thread to free something before a request fails, in milliseconds.
+///
+/// Source: XLA of August 2026, `BFCAllocator::AllocateRaw`.
+pub(crate) const BFC_RETRY_WAIT_MS: u64 = 10_000;
+
 /// One entry of the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -81,7 +86,9 @@ pub enum EventKind {
         /// Bytes of one page.
         page: u64,
     },
-    /// A second attempt to get a segment, after everything cached was released.
+    /// A second attempt to get a segment, after everything cached was released. Under bfc, one for
+    /// each pass after the first: between the second and the third the original waits
+    /// 10 s.
     Retry {
         /// Bytes of the segment wanted.
         size: u64,

@@ -110,6 +110,7 @@ pub use policy::{
     ROUNDUP_INTERVALS, Request, Stat, Statistics, StatsByPool, memory_summary,
 };
 pub use replay::{Replay, ReplayOom, ReplayOutcome};
+pub use report::heap_svg;
 pub use summary::{
     Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Leak, Level, Moment,
     Neighbour, Others, PassedMemory, Setting, ShadowDifference, Summary, Timeline, Window,

@@ -131,6 +131,15 @@ pub trait DeviceMemory {
     /// Waits for everything before the fence.
     fn wait(&mut self, fence: Fence);
 
+    /// Lets the next work of `stream` wait for the fence (`cuStreamWaitEvent`). Where streams
+    /// cannot, the caller waits.
+    fn wait_on(&mut self, _stream: StreamId, fence: Fence) {
+        self.wait(fence);
+    }
+
+    /// The fence is of no interest any more, complete or not.
+    fn forget(&mut self, _fence: Fence) {}
+
     /// Takes memory from a stream-ordered pool (`cuMemAllocFromPoolAsync`).
     ///
     /// # Errors

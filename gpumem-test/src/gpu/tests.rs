@@ -11,7 +11,13 @@ fn gpu(policy: &str) -> Gpu {
 
 #[test]
 fn copies_and_fills_move_bytes() -> Result<(), Error> {
-    for policy in ["driver", "caching", "caching:expandable_segments:True"] {
+    for policy in [
+        "driver",
+        "caching",
+        "caching:expandable_segments:True",
+        "bfc",
+        "xla",
+    ] {
         let gpu = gpu(policy);
         let mut source = gpu.upload(&[1_u32, 2, 3, 0xdead_beef])?;
         assert_eq!(source.copy_to_host()?, [1, 2, 3, 0xdead_beef]);
@@ -236,5 +242,49 @@ fn the_handle_is_used_from_many_threads() -> Result<(), Error> {
     });
     assert_eq!(gpu.memory_allocated(), Bytes::ZERO);
     assert_eq!(gpu.memory_stats()["allocation.all.allocated"], 8 * 199);
+    Ok(())
+}
+
+#[test]
+fn a_bare_bfc_pool_takes_the_budget_or_the_card_at_its_first_request() -> Result<(), Error> {
+    let cards = [None, Some("3GB")].map(|budget| {
+        let gpu = Gpu::builder().device("sim:h200").policy("bfc");
+        budget
+            .into_iter()
+            .fold(gpu, |gpu, budget| gpu.budget(budget))
+    });
+    for (card, pool) in cards.into_iter().zip([71_313, 1_430]) {
+        let gpu = card.open()?;
+        assert_eq!(gpu.memory_reserved(), Bytes::ZERO);
+        let _byte = gpu.alloc::<u8>(1)?;
+        // All pages that can be had, in one region: the device refused nothing.
+        assert_eq!(gpu.memory_reserved(), Bytes::mib(2 * pool));
+        assert_eq!(gpu.memory_snapshot().segments.len(), 1);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_pool_with_a_fraction_is_refused_more_for_its_budget() -> Result<(), Error> {
+    let policy = "bfc:per_process_gpu_memory_fraction=0.45";
+    let gpu = Gpu::builder().device("sim:24GiB").policy(policy).open()?;
+    let _block = gpu.alloc::<u8>(1 << 20)?;
+    let limit = ((24_u64 << 30) as f64 * 0.45) as u64;
+    assert_eq!(gpu.memory_reserved(), Bytes::new(limit / 256 * 256));
+    let error = gpu.alloc::<u8>(12 << 30).unwrap_err();
+    let class = error.as_out_of_memory().unwrap().class;
+    assert_eq!(class, crate::event::OomClass::Budget);
+    Ok(())
+}
+
+#[test]
+fn the_figures_of_bfc_are_there_under_bfc_only() -> Result<(), Error> {
+    let gpu = gpu("tensorflow:TF_FORCE_GPU_ALLOW_GROWTH=true");
+    let _block = gpu.alloc::<u8>(3 << 20)?;
+    let stats = gpu.bfc_stats().unwrap();
+    assert_eq!((stats.pool_bytes, stats.bytes_limit), (4 << 20, 1 << 30));
+    let log = gpu.bfc_memory_dump(Bytes::gib(2), "MatMul").unwrap();
+    assert!(log.contains("BFCAllocator dump for GPU_0_bfc"), "{log}");
+    assert!(self::gpu("caching").bfc_stats().is_none());
     Ok(())
 }

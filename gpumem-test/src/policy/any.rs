@@ -3,7 +3,7 @@
 use crate::config::{Card, PolicyKind, PolicySpec};
 use crate::device::DeviceMemory;
 use crate::error::Error;
-use crate::event::EventSink;
+use crate::event::{EventSink, Extent};
 use crate::ids::{BlockId, StreamId};
 
 use super::bfc::{BfcConfig, BfcFramework, BfcPolicy};
@@ -55,6 +55,14 @@ impl AnyPolicy {
             }
             other => return Err(missing(other)),
         })
+    }
+
+    /// Where a held block is, under a policy whose blocks may be reused across streams.
+    pub(crate) fn extent(&self, block: BlockId) -> Option<Extent> {
+        match self {
+            Self::Bfc(policy) => policy.extent(block),
+            _ => None,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::bytes::Bytes;
 use crate::config::PolicyKind;
-use crate::event::{Event, EventKind};
+use crate::event::{BFC_RETRY_WAIT_MS, Event, EventKind};
 use crate::ids::{DeviceId, TextId};
 use crate::ledger::Recording;
 
@@ -238,6 +238,7 @@ impl View<'_> {
             reserved: whole.reserved,
             device_used,
             counts: whole.counts,
+            retry_wait_modelled_ms: heap.waits * BFC_RETRY_WAIT_MS,
             windows,
             timeline: course.finish(),
             timing: timing.figures(),
@@ -299,7 +300,7 @@ impl View<'_> {
                             held_by_others: held_by_others.map(Bytes::new),
                             at,
                         });
-                    } else {
+                    } else if !matches!(event.kind, EventKind::Retry { .. }) {
                         last_look = None;
                     }
                 }

@@ -36,6 +36,9 @@ pub(super) type MapMark = (u64, StreamId);
 /// Source: driver 580.159 on an H200, as `device/sim/direct.rs` has it.
 const PAGE: u64 = 2 << 20;
 
+/// The pass of a request under bfc, counted from the first retry, before which the original waits.
+const WAITS_BEFORE: u64 = 2;
+
 /// The counters, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Levels {
@@ -62,6 +65,10 @@ pub(super) struct Heap {
     pub(super) segments: BTreeMap<u64, Segment>,
     pub(super) mapped: Ranges<MapMark>,
     pub(super) counts: Counts,
+    /// How often a request under bfc would have been waited with.
+    pub(super) waits: u64,
+    /// Passes that the present request made after its first.
+    passes: u64,
     requested: u64,
     allocated: u64,
     segment_bytes: u64,
@@ -109,6 +116,7 @@ impl Heap {
                 extent, requested, ..
             } => {
                 self.counts.allocations += 1;
+                self.passes = 0;
                 let (start, end) = bounds(extent);
                 self.pending.remove(start, end);
                 self.take_live(start);
@@ -164,8 +172,13 @@ impl Heap {
                 let (start, end) = bounds(extent);
                 self.mapped.remove(start, end);
             }
-            EventKind::Retry { .. } => self.counts.retries += 1,
+            EventKind::Retry { .. } => {
+                self.counts.retries += 1;
+                self.passes += 1;
+                self.waits += u64::from(self.kind.is_bfc() && self.passes == WAITS_BEFORE);
+            }
             EventKind::OutOfMemory { .. } => {
+                self.passes = 0;
                 self.counts.allocations += 1;
                 self.counts.out_of_memories += 1;
             }

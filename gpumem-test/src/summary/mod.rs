@@ -159,6 +159,11 @@ pub struct DeviceSummary {
     pub growth: Option<Growth>,
     /// How often things happened.
     pub counts: Counts,
+    /// How long the original of the policy would have waited before requests failed, in
+    /// milliseconds: 10 s for each failure under bfc, unless retries are off. Nothing was waited
+    /// for.
+    #[serde(default)]
+    pub retry_wait_modelled_ms: u64,
     /// When allocated first reached its peak.
     pub at_allocated_peak: Moment,
     /// When reserved first reached its peak, once the request that raised it was served.

@@ -144,6 +144,13 @@ impl BfcPolicy {
             None => self.not_held(block, "allocation").map(|()| (0, 0, 0)),
         }
     }
+
+    /// Where a held block is, on the stream of its request.
+    pub(crate) fn extent(&self, block: BlockId) -> Option<Extent> {
+        self.chunks
+            .held(block)
+            .map(|slot| extent(&self.chunks[slot]))
+    }
 }
 
 #[inline]

@@ -78,6 +78,12 @@ pub(in crate::report) fn device(device: &DeviceSummary) -> Vec<String> {
         ));
         lines.push("help: the driver's figures are the ones shown; please report this".to_owned());
     }
+    if device.retry_wait_modelled_ms > 0 {
+        lines.push(format!(
+            "the original would have waited {} s before it let requests fail; nothing was waited for here",
+            device.retry_wait_modelled_ms / 1_000
+        ));
+    }
     if let Some(launches) = device.launches.filter(|launches| *launches > 0) {
         lines.push(match launches {
             1 => "1 launch".to_owned(),

@@ -137,3 +137,17 @@ fn a_peak_that_served_nobody_is_looked_at_before_it_is_given_back() {
     assert_eq!(device.at_reserved_peak.reserved, Bytes::new(2 * CHUNK));
     assert_eq!(device.out_of_memories[0].at.reserved, Bytes::new(CHUNK));
 }
+
+#[test]
+fn a_failure_under_bfc_counts_the_wait_that_the_original_makes() {
+    for (policy, waited) in [("bfc", 20_000), ("caching", 0)] {
+        let mut script = Script::new(policy);
+        for passes in [3, 1, 3] {
+            for _ in 0..passes {
+                script.event(EventKind::Retry { size: MIB });
+            }
+            script.out_of_memory(OomClass::Exhausted, MIB);
+        }
+        assert_eq!(of(&script).retry_wait_modelled_ms, waited, "{policy}");
+    }
+}
