@@ -229,7 +229,7 @@ pub struct ShadowDifference {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DeviceUsed {
-    /// The part gone before the first request.
+    /// The part gone before the first request, without what neighbours hold.
     pub context_overhead: Bytes,
     /// The highest value after any event, `context_overhead` included.
     pub peak: Bytes,
