@@ -13,7 +13,7 @@ const VOCABULARY: [&str; 10] = [
 ];
 
 /// A room and the rooms that it may use besides the vocabulary.
-const DIRECTIONS: [(&str, &[&str]); 16] = [
+const DIRECTIONS: [(&str, &[&str]); 17] = [
     ("device", &[]),
     ("ledger", &[]),
     ("callsite", &["ledger"]),
@@ -49,7 +49,12 @@ const DIRECTIONS: [(&str, &[&str]); 16] = [
     ),
     ("check", &["summary"]),
     ("snapshot", &["summary"]),
-    ("report", &["summary", "check"]),
+    // Replays what a test asked for; the report has its types, to word them.
+    (
+        "advice",
+        &["device", "policy", "ledger", "replay", "summary", "check"],
+    ),
+    ("report", &["summary", "check", "advice"]),
     (
         "harness",
         &[
@@ -65,6 +70,7 @@ const DIRECTIONS: [(&str, &[&str]); 16] = [
             "replay",
             "check",
             "snapshot",
+            "advice",
             "report",
         ],
     ),

@@ -73,7 +73,8 @@ mod sim_driver;
 #[allow(unsafe_code)] // Stands between C callers and C functions.
 mod intercept;
 
-// What came of it.
+// What came of it, and what it would have taken.
+mod advice;
 mod check;
 mod report;
 mod snapshot;

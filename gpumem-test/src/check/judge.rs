@@ -175,7 +175,7 @@ pub(crate) fn leak(device: &DeviceSummary, steady: bool) -> Option<&Leak> {
 }
 
 /// The highest fragmentation of the moments at which it is judged, and that moment.
-fn worst_fragmentation(device: &DeviceSummary) -> (f64, Place) {
+pub(crate) fn worst_fragmentation(device: &DeviceSummary) -> (f64, Place) {
     let mut worst = (device.at_reserved_peak.fragmentation, Place::ReservedPeak);
     for (index, request) in device.out_of_memories.iter().enumerate() {
         if request.at.fragmentation > worst.0 {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use finding::{Amount, Bound, Finding, Place};
-pub(crate) use judge::{judge, leak};
+pub(crate) use judge::{judge, leak, worst_fragmentation};
 
 /// What a test allows. Sizes are bytes, shares ratios between 0 and 1, all of them inclusive caps.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::advice::Advice;
 use crate::callsite;
 use crate::check::{self, Bounds, Compared, Ended};
 use crate::config::Budget;
@@ -114,11 +115,22 @@ pub(super) fn of(
     if passed && !summary.taken_on_trust.is_empty() {
         notes.push(report::taken_on_trust(&summary));
     }
+    let advice = (!passed).then(|| {
+        Advice::of(
+            &left.recording,
+            &about,
+            &summary,
+            &bounds,
+            &findings,
+            &ended,
+        )
+    });
     let judged = Judged {
         summary: &summary,
         bounds: &bounds,
         findings: &findings,
         ended: &ended,
+        advice: advice.as_ref(),
         snapshot: compared,
     };
     let written = keep(json, &report::json(&judged));

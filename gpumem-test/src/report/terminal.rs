@@ -31,6 +31,7 @@ pub(crate) fn failure(judged: &Judged<'_>, output: &str, next: &Next<'_>) -> Str
     if report.shown.is_empty() {
         report.moments_of_interest();
     }
+    report.advice();
     report.setup();
     report.beside();
     report.output(output);
@@ -159,6 +160,27 @@ impl<'a> Report<'a> {
                 self.line(0, messages::FAILED);
                 self.failed_requests(index);
             }
+        }
+    }
+
+    /// What would have helped, as replays have it.
+    fn advice(&mut self) {
+        let Judged {
+            summary,
+            bounds,
+            findings,
+            advice: Some(advice),
+            ..
+        } = *self.judged
+        else {
+            return;
+        };
+        let lines = messages::advice(advice, findings, summary, bounds);
+        if !lines.is_empty() {
+            self.gap();
+        }
+        for line in lines {
+            self.line(0, &line);
         }
     }
 

@@ -82,6 +82,7 @@ fn report(script: &Script, bounds: &Bounds, ended: &Ended, output: &str) -> Stri
         bounds,
         findings: &findings,
         ended,
+        advice: None,
         snapshot: Compared::Equal,
     };
     let next = Next {
@@ -142,6 +143,7 @@ fn a_changed_snapshot_leads_to_its_review() {
         bounds: &Bounds::default(),
         findings: &[],
         ended: &Ended::Returned,
+        advice: None,
         snapshot: Compared::Differs,
     };
     let next = Next {
@@ -153,6 +155,7 @@ fn a_changed_snapshot_leads_to_its_review() {
     };
     insta::assert_snapshot!(failure(&judged, "-old\n+new", &next));
     let first = Judged {
+        advice: None,
         snapshot: Compared::NoneAccepted,
         ..judged
     };

@@ -20,6 +20,7 @@ fn document(script: &Script, bounds: &Bounds, ended: &Ended) -> serde_json::Valu
         bounds,
         findings: &findings,
         ended,
+        advice: None,
         snapshot: Compared::Equal,
     });
     serde_json::from_str(&text).unwrap()
