@@ -111,8 +111,8 @@ pub use policy::{
 };
 pub use replay::{Replay, ReplayOom, ReplayOutcome};
 pub use summary::{
-    Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Leak, Level, Moment, Others,
-    PassedMemory, Setting, ShadowDifference, Summary, Timeline, Window,
+    Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Hole, Leak, Level, Moment,
+    Neighbour, Others, PassedMemory, Setting, ShadowDifference, Summary, Timeline, Window,
 };
 pub use trace::{
     Action, Annotation, Frame, FramesId, HeldBlock, RecordedSettings, SiteId, SnapshotBlock,

@@ -14,7 +14,7 @@ mod late_frees;
 mod overlap;
 mod replay;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod trial;
 mod workload;
 

@@ -18,14 +18,18 @@ use crate::summary::testing::MIB;
 use crate::summary::{About, Summary};
 
 /// A test that was run.
-struct Played {
+pub(crate) struct Played {
     recording: Recording,
     about: About,
-    summary: Summary,
-    ended: Ended,
+    pub(crate) summary: Summary,
+    pub(crate) ended: Ended,
 }
 
-fn play(policy: &str, budget: Option<u64>, body: impl FnOnce(&Gpu) -> Result<(), Error>) -> Played {
+pub(crate) fn play(
+    policy: &str,
+    budget: Option<u64>,
+    body: impl FnOnce(&Gpu) -> Result<(), Error>,
+) -> Played {
     let ledger = Arc::new(Ledger::in_memory(1 << 16).unwrap());
     let policy: PolicySpec = policy.parse().unwrap();
     let session = Session::open(SessionConfig {
@@ -66,7 +70,7 @@ fn play(policy: &str, budget: Option<u64>, body: impl FnOnce(&Gpu) -> Result<(),
 }
 
 impl Played {
-    fn findings(&self, bounds: &Bounds) -> Vec<check::Finding> {
+    pub(crate) fn findings(&self, bounds: &Bounds) -> Vec<check::Finding> {
         check::judge(&self.summary, bounds)
     }
 
@@ -74,7 +78,7 @@ impl Played {
         check::is_accepted(&self.ended, bounds, &self.findings(bounds))
     }
 
-    fn advice(&self, bounds: &Bounds) -> Result<Advice, NoAdvice> {
+    pub(crate) fn advice(&self, bounds: &Bounds) -> Result<Advice, NoAdvice> {
         Advice::of(
             &self.recording,
             &self.about,
@@ -97,7 +101,7 @@ fn mib(gpu: &Gpu, count: u64) -> Result<Buffer<u8>, Error> {
 }
 
 /// State that is made between two steps takes the hole that the first one's temporary left.
-fn hole_between_steps(gpu: &Gpu) -> Result<(), Error> {
+pub(crate) fn hole_between_steps(gpu: &Gpu) -> Result<(), Error> {
     let mut state = vec![mib(gpu, 1_024)?];
     drop(mib(gpu, 4_096)?);
     state.push(mib(gpu, 1_024)?);
@@ -106,7 +110,7 @@ fn hole_between_steps(gpu: &Gpu) -> Result<(), Error> {
     Ok(())
 }
 
-fn ascending_shapes(gpu: &Gpu) -> Result<(), Error> {
+pub(crate) fn ascending_shapes(gpu: &Gpu) -> Result<(), Error> {
     for size in (200..=300).step_by(10) {
         drop(mib(gpu, size)?);
     }
@@ -122,7 +126,7 @@ fn activations_between_growing_temporaries(gpu: &Gpu) -> Result<(), Error> {
     Ok(())
 }
 
-fn growing_while_holding_the_old(gpu: &Gpu) -> Result<(), Error> {
+pub(crate) fn growing_while_holding_the_old(gpu: &Gpu) -> Result<(), Error> {
     let mut held = mib(gpu, 40)?;
     for step in 2..=6 {
         held = mib(gpu, 40 * step)?;

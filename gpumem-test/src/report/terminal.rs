@@ -72,6 +72,7 @@ impl<'a> Report<'a> {
 
     fn finding(&mut self, finding: &Finding) {
         let (summary, bounds) = (self.judged.summary, self.judged.bounds);
+        let tried = matches!(self.judged.advice, Some(Ok(_)));
         self.gap();
         self.line(0, &messages::finding(finding, summary, bounds));
         match (finding.bound, finding.place) {
@@ -103,10 +104,15 @@ impl<'a> Report<'a> {
             _ => {
                 if let Some(moment) = finding.moment(summary) {
                     self.moment(finding.device, moment);
+                    if finding.bound == Bound::MaxFragmentation
+                        && let Some(text) = messages::hole(moment, None)
+                    {
+                        self.line(2, &text);
+                    }
                 }
             }
         }
-        if let Some(help) = messages::help(finding, summary) {
+        if let Some(help) = messages::help(finding, summary, tried) {
             self.line(2, &format!("help: {help}"));
         }
     }
@@ -120,6 +126,9 @@ impl<'a> Report<'a> {
             self.line(2, &messages::failed_request(request));
             self.line(2, &messages::explanation(request, summary));
             self.moment(device, &request.at);
+            if let Some(text) = messages::hole(&request.at, Some(request.rounded)) {
+                self.line(2, &text);
+            }
         }
         if requests.len() > EXPLAINED {
             self.line(2, &messages::more_failed(requests.len() - EXPLAINED));

@@ -130,11 +130,11 @@ fn budget(enough: Enough, reach: Reach, summary: &Summary) -> String {
         true => format!("budget = \"{}MiB\"", enough.bytes.get() >> 20),
         false => format!("a device with {} to give", enough.bytes),
     };
-    let which = match enough.smallest {
-        true => ", the smallest that does",
+    let less = match enough.smallest {
+        true => ", and 2 MiB less would not",
         false => "",
     };
-    format!("{what} {} under {}{which}", passed(reach), summary.policy)
+    format!("{what} {}{less}", passed(reach))
 }
 
 fn overlap(overlap: &Overlap, advice: &Advice) -> String {
@@ -153,7 +153,7 @@ fn overlap(overlap: &Overlap, advice: &Advice) -> String {
     ));
     effects.extend(falls("reserved", before.reserved, overlap.figures.reserved));
     if overlap.passes {
-        effects.push(format!("it {}", passed(advice.reach)));
+        effects.push(format!("and the test {}", passed(advice.reach)));
     }
     format!(
         "free the old buffer of {} before allocating the next: {}",

@@ -11,6 +11,7 @@ mod advice;
 mod beside;
 mod failed;
 mod finding;
+mod hole;
 
 use crate::bytes::Bytes;
 use crate::check::{Compared, Ended};
@@ -25,6 +26,7 @@ pub(super) use failed::{explanation, failed_request};
 #[cfg(test)]
 pub(super) use finding::option;
 pub(super) use finding::{finding, help};
+pub(super) use hole::hole;
 
 /// Sizes that stand in one message. Where two would look alike, both are followed by their exact
 /// bytes.
