@@ -327,6 +327,8 @@ pub struct Card {
     pub budget: Option<u64>,
     /// The major number of the card's compute capability: 9 of an H200.
     pub compute_major: u32,
+    /// Bytes that count as free and that no program can have.
+    pub unusable: u64,
 }
 
 #[cfg(test)]

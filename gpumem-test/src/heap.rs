@@ -1,12 +1,17 @@
 //! One policy on one device, recorded: the only place where a request becomes events.
 
+mod reuse;
+
 use std::sync::Arc;
 
 use crate::device::DeviceMemory;
 use crate::error::Error;
+use crate::event::{Extent, Origin};
 use crate::ids::{BlockId, DeviceId, StreamId, TextId, ThreadIndex};
 use crate::ledger::{Ledger, LedgerSink};
 use crate::policy::{AnyPolicy, Block, Policy, Request};
+
+use reuse::Reuse;
 
 /// Who causes an event.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +28,10 @@ pub(crate) struct Heap<D> {
     device: D,
     policy: AnyPolicy,
     ledger: Arc<Ledger>,
+    /// Which streams may still use what was freed, under a policy that knows no streams.
+    reuse: Option<Reuse>,
+    /// Whether plain memory was handed out that a stream may still use.
+    hands_out_used: bool,
 }
 
 impl<D: DeviceMemory> Heap<D> {
@@ -30,27 +39,83 @@ impl<D: DeviceMemory> Heap<D> {
         Self {
             id,
             device,
+            reuse: matches!(policy, AnyPolicy::Bfc(_)).then(Reuse::default),
             policy,
             ledger,
+            hands_out_used: false,
         }
     }
 
-    /// Serves a request of the code.
+    /// Serves a request of the code. Plain memory that a stream may still use is to be waited for
+    /// before it is shown to the code: see [`take_used`](Self::take_used).
+    #[inline]
     pub(crate) fn alloc(&mut self, request: Request, cause: Cause) -> Result<Block, Error> {
-        self.run(cause, |policy, device, events| {
+        let block = self.run(cause, |policy, device, events| {
             policy.alloc(device, events, request)
-        })
+        })?;
+        if self.reuse.is_some() {
+            self.order_reuse(request, block);
+        }
+        Ok(block)
+    }
+
+    /// Whether the latest plain block may still be used by a stream. Asked once.
+    pub(crate) fn take_used(&mut self) -> bool {
+        std::mem::take(&mut self.hands_out_used)
+    }
+
+    /// Lets the stream of a request wait for the others that may still use its block.
+    fn order_reuse(&mut self, request: Request, block: Block) {
+        let Some(reuse) = &mut self.reuse else {
+            return;
+        };
+        let extent = Extent {
+            address: block.address,
+            size: block.size,
+            stream: request.stream,
+        };
+        for stream in reuse.handed_out(extent) {
+            let Some(fence) = reuse.fence(stream) else {
+                continue;
+            };
+            match request.origin {
+                Origin::Plain => self.hands_out_used = true,
+                Origin::StreamOrdered if stream == request.stream => {}
+                Origin::StreamOrdered => self.device.wait_on(request.stream, fence),
+            }
+        }
     }
 
     /// Takes a block back, in the order of `stream`.
+    #[inline]
     pub(crate) fn free(
         &mut self,
         block: BlockId,
         stream: StreamId,
         cause: Cause,
     ) -> Result<(), Error> {
+        if let Some(reuse) = &mut self.reuse
+            && let Some(extent) = self.policy.extent(block)
+        {
+            let fence = self.device.record(stream);
+            if let Some(superseded) = reuse.freed(Extent { stream, ..extent }, fence) {
+                self.device.forget(superseded);
+            }
+        }
         self.run(cause, |policy, device, events| {
             policy.free(device, events, block, stream)
+        })
+    }
+
+    /// Takes a block back that no work uses any more, since the device was waited for.
+    pub(crate) fn free_idle(
+        &mut self,
+        block: BlockId,
+        owner: StreamId,
+        cause: Cause,
+    ) -> Result<(), Error> {
+        self.run(cause, |policy, device, events| {
+            policy.free_idle(device, events, block, owner)
         })
     }
 

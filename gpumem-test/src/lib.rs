@@ -106,10 +106,12 @@ pub use heap_map::{BlockState, HeapMap, SegmentState, Usage};
 pub use ids::{Address, BlockId, DeviceId, Fence, PoolId, StreamId, TextId, ThreadIndex};
 pub use ledger::{Ledger, LedgerSink, Recording, Slot};
 pub use policy::{
-    AnyPolicy, Block, CachingConfig, CachingPolicy, DriverPolicy, MemoryLimits, Origin, Policy,
-    PrivatePoolId, ROUNDUP_INTERVALS, Request, Stat, Statistics, StatsByPool, memory_summary,
+    AnyPolicy, BfcAttributes, BfcConfig, BfcFramework, BfcOptions, BfcPolicy, BfcStats, Block,
+    CachingConfig, CachingPolicy, DriverPolicy, MemoryLimits, Origin, Policy, PrivatePoolId,
+    ROUNDUP_INTERVALS, Request, Stat, Statistics, StatsByPool, memory_summary,
 };
 pub use replay::{Replay, ReplayOom, ReplayOutcome};
+pub use report::heap_svg;
 pub use summary::{
     Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Hole, Leak, Level, Moment,
     Neighbour, Others, PassedMemory, Setting, ShadowDifference, Summary, Timeline, Window,

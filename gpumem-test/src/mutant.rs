@@ -52,6 +52,24 @@ mod switch {
         TrimForgetsSmall,
         /// caching: an unmap takes the page that a live block reaches into.
         UnmapTakesTooMuch,
+        /// bfc: a chunk is split whatever that saves.
+        BfcSplitsAlways,
+        /// bfc: of chunks of one size the last is taken.
+        BfcTakesLastOfEqual,
+        /// bfc: a region that the request pushed up is doubled once more.
+        BfcDoublesTwice,
+        /// bfc: a refused extension takes its doublings back.
+        BfcUndoesGrowth,
+        /// bfc: backing off computes in double precision.
+        BfcBacksOffInDouble,
+        /// bfc: adjacent regions become one.
+        BfcJoinsRegions,
+        /// bfc: a freed chunk does not join the one behind it.
+        BfcForgetsNext,
+        /// bfc: the limit is not looked at.
+        BfcIgnoresLimit,
+        /// bfc: regions given back still count as reserved.
+        BfcReleaseForgetsReserved,
         /// driver: an allocation is not counted in `requested_bytes`.
         DriverForgetsRequested,
         /// device: a shared page that is wholly free is kept.

@@ -1,12 +1,16 @@
-//! Public bug reports as short sequences: `scenarios.jsonl.gz`, the rows of `caching`.
+//! Public bug reports as short sequences: `scenarios.jsonl.gz`, the rows of `caching` and `bfc`.
 
 use std::collections::HashMap;
 use std::io::BufRead;
 use std::path::Path;
 
-use gpumem_test::{Block, CachingConfig, CachingPolicy, MemoryLimits, Policy, Request, StreamId};
+use gpumem_test::{
+    BfcConfig, BfcFramework, BfcOptions, BfcPolicy, Block, CachingConfig, CachingPolicy, Card,
+    DeviceMemory, MemoryLimits, Policy, Request, StreamId,
+};
 use serde_json::Value;
 
+use crate::bfc::FakeDevice;
 use crate::case::CaseResult;
 use crate::scripted_device::ScriptedDevice;
 
@@ -17,6 +21,9 @@ struct Scenario {
     #[serde(default)]
     total: u64,
     cap: u64,
+    /// Of `bfc`, in place of `cap`.
+    #[serde(default)]
+    limit: Option<u64>,
     ops: Vec<Vec<Value>>,
     fields: Vec<String>,
     rows: Vec<Vec<Value>>,
@@ -24,17 +31,21 @@ struct Scenario {
     allocated_peak: Option<u64>,
     #[serde(default)]
     reserved_peak: Option<u64>,
+    /// Of `bfc`: the peak of bytes in use.
+    #[serde(default)]
+    peak: Option<u64>,
 }
 
-/// Runs the rows of `caching`.
+/// Runs the rows of the policies that are known here.
 pub(crate) fn run(path: &Path) -> Result<Vec<CaseResult>, String> {
     let mut results = Vec::new();
     for (index, scenario) in read(path)?.iter().enumerate() {
         let (kind, conf) = scenario.kind_and_conf();
-        if kind != "caching" {
-            continue;
-        }
-        let result = Run::new(scenario, conf).and_then(|run| run.finish(scenario.full_name()));
+        let result = match kind {
+            "caching" => caching(scenario, conf).and_then(Run::finish),
+            "bfc" => bfc(scenario, conf).and_then(Run::finish),
+            _ => continue,
+        };
         results.push(result.map_err(|error| format!("line {}: {error}", index + 1))?);
     }
     Ok(results)
@@ -45,12 +56,12 @@ pub(crate) fn not_run(path: &Path) -> Result<Vec<String>, String> {
     let scenarios = read(path)?;
     let others = scenarios
         .iter()
-        .filter(|scenario| scenario.kind_and_conf().0 != "caching");
+        .filter(|scenario| !["caching", "bfc"].contains(&scenario.kind_and_conf().0));
     Ok(others
         .map(|scenario| {
             let kind = scenario.kind_and_conf().0;
             let name = scenario.full_name();
-            format!("{name}: not run: policy {kind} is not in this version")
+            format!("{name}: not run: no runner for policy {kind}")
         })
         .collect())
 }
@@ -79,34 +90,96 @@ impl Scenario {
     }
 }
 
-struct Run<'a> {
+/// PyTorch's allocator, on a device that always has memory: only the fraction limits, as when
+/// these were recorded.
+fn caching<'a>(
     scenario: &'a Scenario,
-    policy: CachingPolicy,
-    /// Always has memory: only the fraction limits, as when these were recorded.
-    device: ScriptedDevice,
+    conf: &str,
+) -> Result<Run<'a, CachingPolicy, ScriptedDevice>, String> {
+    let (config, _) = CachingConfig::parse(conf).map_err(|error| error.to_string())?;
+    let mut policy = CachingPolicy::new(config, MemoryLimits::device(scenario.total));
+    policy
+        .set_memory_fraction(scenario.cap as f64 / scenario.total as f64)
+        .map_err(|error| error.to_string())?;
+    let device = ScriptedDevice::new(scenario.total, Vec::new(), None, Vec::new());
+    Ok(Run::new(scenario, policy, device, caching_field))
+}
+
+fn caching_field(policy: &CachingPolicy, field: &str) -> Option<u64> {
+    let statistics = policy.statistics();
+    Some(match field {
+        "allocated" => statistics.allocated_bytes.all.current,
+        "reserved" => statistics.reserved_bytes.all.current,
+        "segments" => statistics.segment.all.current,
+        "device_allocs" => statistics.num_device_alloc,
+        "retries" => statistics.num_alloc_retries,
+        _ => return None,
+    })
+}
+
+/// JAX's allocator, on a device that always has memory.
+fn bfc<'a>(scenario: &'a Scenario, conf: &str) -> Result<Run<'a, BfcPolicy, FakeDevice>, String> {
+    let limit = scenario.limit.unwrap_or(scenario.cap);
+    let parsed = BfcConfig::parse(BfcFramework::Plain, conf);
+    let (config, _) = parsed.map_err(|error| error.to_string())?;
+    let options = config.options(&Card {
+        total: scenario.cap,
+        free: scenario.cap,
+        budget: None,
+        compute_major: 9,
+        unusable: 0,
+    });
+    let options = BfcOptions { limit, ..options };
+    let device = FakeDevice::endless();
+    Ok(Run::new(
+        scenario,
+        BfcPolicy::new(options),
+        device,
+        bfc_field,
+    ))
+}
+
+fn bfc_field(policy: &BfcPolicy, field: &str) -> Option<u64> {
+    let stats = policy.stats();
+    Some(match field {
+        "bytes_in_use" => stats.bytes_in_use,
+        "pool_bytes" => stats.pool_bytes,
+        "largest_free" => stats.largest_free_block_bytes,
+        "num_allocs" => stats.num_allocs,
+        _ => return None,
+    })
+}
+
+struct Run<'a, P, D> {
+    scenario: &'a Scenario,
+    policy: P,
+    device: D,
+    /// The figure of a name.
+    field: fn(&P, &str) -> Option<u64>,
     held: HashMap<&'a str, Block>,
     equal: usize,
     first: Option<String>,
 }
 
-impl<'a> Run<'a> {
-    fn new(scenario: &'a Scenario, conf: &str) -> Result<Self, String> {
-        let (config, _) = CachingConfig::parse(conf).map_err(|error| error.to_string())?;
-        let mut policy = CachingPolicy::new(config, MemoryLimits::device(scenario.total));
-        policy
-            .set_memory_fraction(scenario.cap as f64 / scenario.total as f64)
-            .map_err(|error| error.to_string())?;
-        Ok(Self {
+impl<'a, P: Policy, D: DeviceMemory> Run<'a, P, D> {
+    fn new(
+        scenario: &'a Scenario,
+        policy: P,
+        device: D,
+        field: fn(&P, &str) -> Option<u64>,
+    ) -> Self {
+        Self {
             scenario,
             policy,
-            device: ScriptedDevice::new(scenario.total, Vec::new(), None, Vec::new()),
+            device,
+            field,
             held: HashMap::new(),
             equal: 0,
             first: None,
-        })
+        }
     }
 
-    fn finish(mut self, name: String) -> Result<CaseResult, String> {
+    fn finish(mut self) -> Result<CaseResult, String> {
         let scenario = self.scenario;
         for (index, (operation, row)) in scenario.ops.iter().zip(&scenario.rows).enumerate() {
             let verdict = self.step(operation)?;
@@ -122,6 +195,7 @@ impl<'a> Run<'a> {
                 scenario.allocated_peak,
                 statistics.allocated_bytes.all.peak,
             ),
+            ("peak", scenario.peak, statistics.allocated_bytes.all.peak),
             (
                 "reserved_peak",
                 scenario.reserved_peak,
@@ -138,7 +212,7 @@ impl<'a> Run<'a> {
             }
         }
         Ok(CaseResult {
-            name,
+            name: scenario.full_name(),
             equal: self.equal,
             steps,
             first_difference: self.first,
@@ -192,17 +266,13 @@ impl<'a> Run<'a> {
     }
 
     fn row(&self, verdict: Value) -> Result<Vec<Value>, String> {
-        let statistics = self.policy.statistics();
         let mut row = Vec::new();
         for field in &self.scenario.fields {
             row.push(match field.as_str() {
                 "ok" => verdict.clone(),
-                "allocated" => statistics.allocated_bytes.all.current.into(),
-                "reserved" => statistics.reserved_bytes.all.current.into(),
-                "segments" => statistics.segment.all.current.into(),
-                "device_allocs" => statistics.num_device_alloc.into(),
-                "retries" => statistics.num_alloc_retries.into(),
-                other => return Err(format!("unknown field {other}")),
+                other => (self.field)(&self.policy, other)
+                    .ok_or_else(|| format!("unknown field {other}"))?
+                    .into(),
             });
         }
         Ok(row)

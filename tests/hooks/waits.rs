@@ -3,7 +3,9 @@
 use gpumem_test::prelude::*;
 
 use crate::call;
-use crate::driver::{Gate, alloc, alloc_async, context, free, free_async, stream, synchronize};
+use crate::driver::{
+    Gate, Refused, alloc, alloc_async, context, free, free_async, stream, synchronize,
+};
 
 const SIZE: usize = 4 << 20;
 
@@ -36,6 +38,45 @@ fn plain_memory_is_idle_when_it_is_given() -> TestResult {
     assert!(again != block || gate.is_open());
     opened.join().expect("the thread only sleeps");
     free(again)?;
+    Ok(())
+}
+
+#[gpu_mem_test(policy = "bfc", budget = "64MiB")]
+fn under_a_policy_without_streams_memory_of_another_stream_is_waited_for() -> TestResult {
+    const NOT_READY: i32 = 600;
+    context()?;
+    let (first, second) = (stream()?, stream()?);
+    let block = alloc_async(SIZE, first)?;
+    let gate = Gate::close(first)?;
+    free_async(block, first)?;
+    // It is given out at once, and what the second stream does comes behind the first's work.
+    assert_eq!(alloc_async(SIZE, second)?, block);
+    let asked = call!(cuStreamQuery(second => u64));
+    assert_eq!(asked, Err(Refused("cuStreamQuery", NOT_READY)));
+    gate.open();
+    synchronize(second)?;
+    // On its own stream nothing needs to wait.
+    let gate = Gate::close(first)?;
+    free_async(block, second)?;
+    assert_eq!(alloc_async(SIZE, second)?, block);
+    call!(cuStreamQuery(second => u64))?;
+    gate.open();
+    free(block)?;
+    Ok(())
+}
+
+#[gpu_mem_test(policy = "bfc", budget = "64MiB")]
+fn under_a_policy_without_streams_plain_memory_is_idle_when_it_is_given() -> TestResult {
+    context()?;
+    let own = stream()?;
+    let block = alloc_async(SIZE, own)?;
+    let gate = Gate::close(own)?;
+    free_async(block, own)?;
+    let opened = gate.opens_later();
+    assert_eq!(alloc(SIZE)?, block);
+    assert!(gate.is_open());
+    opened.join().expect("the thread only sleeps");
+    free(block)?;
     Ok(())
 }
 

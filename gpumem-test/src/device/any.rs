@@ -140,6 +140,7 @@ impl AnyDevice {
             free: info.free,
             budget: self.budget(),
             compute_major: self.profile().compute_capability.0,
+            unusable: self.profile().unusable_tail,
         }
     }
 

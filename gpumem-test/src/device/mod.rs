@@ -63,6 +63,17 @@ pub trait DeviceMemory {
     /// [`Refusal::OutOfMemory`], or [`Refusal::InvalidValue`] for size 0.
     fn malloc(&mut self, size: u64) -> Result<Address, Refusal>;
 
+    /// Takes plain device memory, and all that there is to it: the address, and how many bytes,
+    /// which are whole pages of the device.
+    ///
+    /// # Errors
+    /// As [`malloc`](Self::malloc).
+    fn malloc_at_least(&mut self, size: u64) -> Result<(Address, u64), Refusal> {
+        let pages = size.checked_next_multiple_of(self.granularity());
+        let whole = pages.ok_or(Refusal::OutOfMemory)?;
+        Ok((self.malloc(whole)?, whole))
+    }
+
     /// Gives plain device memory back (`cuMemFree`).
     ///
     /// # Errors
@@ -107,6 +118,15 @@ pub trait DeviceMemory {
 
     /// Waits for everything before the fence.
     fn wait(&mut self, fence: Fence);
+
+    /// Lets the next work of `stream` wait for the fence (`cuStreamWaitEvent`). Where streams
+    /// cannot, the caller waits.
+    fn wait_on(&mut self, _stream: StreamId, fence: Fence) {
+        self.wait(fence);
+    }
+
+    /// The fence is of no interest any more, complete or not.
+    fn forget(&mut self, _fence: Fence) {}
 
     /// Takes memory from a stream-ordered pool (`cuMemAllocFromPoolAsync`).
     ///

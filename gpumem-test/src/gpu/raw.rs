@@ -6,7 +6,7 @@ use crate::bytes::Bytes;
 use crate::device::any::AnyDevice;
 use crate::error::Error;
 use crate::ids::{Address, DeviceId, StreamId};
-use crate::policy::{Origin, Policy, Request};
+use crate::policy::{Origin, Request};
 use crate::session::HeldBlock;
 
 use super::Gpu;
@@ -30,6 +30,11 @@ impl Gpu {
         let mut heap = self.session.heap("allocate")?;
         let block = heap.alloc(request, cause)?;
         let address = heap.device().to_program(block.address);
+        let waited = match heap.take_used() {
+            // The code may use it anywhere at once.
+            true => heap.synchronize(cause, AnyDevice::synchronize),
+            false => Ok(()),
+        };
         drop(heap);
         if block.address != Address::NULL {
             let held = HeldBlock {
@@ -40,6 +45,7 @@ impl Gpu {
             };
             self.session.held().add(address, held);
         }
+        waited.map_err(|refusal| refusal.into_error("cuCtxSynchronize"))?;
         Ok(Address(address))
     }
 
@@ -69,8 +75,6 @@ impl Gpu {
         };
         heap.synchronize(cause, AnyDevice::synchronize)
             .map_err(|refusal| refusal.into_error("cuCtxSynchronize"))?;
-        heap.run(cause, |policy, device, events| {
-            policy.free_idle(device, events, block.id, block.stream)
-        })
+        heap.free_idle(block.id, block.stream, cause)
     }
 }

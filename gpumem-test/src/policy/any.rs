@@ -3,9 +3,10 @@
 use crate::config::{Card, PolicyKind, PolicySpec};
 use crate::device::DeviceMemory;
 use crate::error::Error;
-use crate::event::EventSink;
+use crate::event::{EventSink, Extent};
 use crate::ids::{BlockId, StreamId};
 
+use super::bfc::{BfcConfig, BfcFramework, BfcPolicy};
 use super::caching::{CachingConfig, CachingPolicy, MemoryLimits};
 use super::driver::DriverPolicy;
 use super::{Block, HeapMap, Policy, Request, Statistics};
@@ -16,6 +17,8 @@ pub enum AnyPolicy {
     Driver(Box<DriverPolicy>),
     /// `caching`.
     Caching(Box<CachingPolicy>),
+    /// `bfc`, `tensorflow` and `xla`.
+    Bfc(Box<BfcPolicy>),
 }
 
 macro_rules! each {
@@ -23,6 +26,7 @@ macro_rules! each {
         match $policy {
             AnyPolicy::Driver($name) => $call,
             AnyPolicy::Caching($name) => $call,
+            AnyPolicy::Bfc($name) => $call,
         }
     };
 }
@@ -45,8 +49,20 @@ impl AnyPolicy {
                     },
                 )))
             }
+            kind @ (PolicyKind::Bfc | PolicyKind::TensorFlow | PolicyKind::Xla) => {
+                let (config, _) = BfcConfig::parse(BfcFramework::of(kind), &spec.options)?;
+                Self::Bfc(Box::new(BfcPolicy::new(config.options(card))))
+            }
             other => return Err(missing(other)),
         })
+    }
+
+    /// Where a held block is, under a policy whose blocks may be reused across streams.
+    pub(crate) fn extent(&self, block: BlockId) -> Option<Extent> {
+        match self {
+            Self::Bfc(policy) => policy.extent(block),
+            _ => None,
+        }
     }
 }
 
@@ -63,6 +79,10 @@ pub(crate) fn check(spec: &PolicySpec) -> Result<Vec<String>, Error> {
     match spec.kind {
         PolicyKind::Driver => Ok(Vec::new()),
         PolicyKind::Caching => CachingConfig::parse(&spec.options).map(|(_, warnings)| warnings),
+        kind @ (PolicyKind::Bfc | PolicyKind::TensorFlow | PolicyKind::Xla) => {
+            let parsed = BfcConfig::parse(BfcFramework::of(kind), &spec.options);
+            parsed.map(|(_, warnings)| warnings)
+        }
         other => Err(missing(other)),
     }
 }

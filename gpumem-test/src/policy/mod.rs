@@ -5,6 +5,8 @@
 //! globals, no input or output. What happens is told to an [`EventSink`].
 
 mod any;
+pub(crate) mod bfc;
+mod by_size;
 pub(crate) mod caching;
 pub(crate) mod driver;
 #[cfg(test)]
@@ -21,6 +23,7 @@ use crate::ids::{Address, BlockId, StreamId};
 
 pub use any::AnyPolicy;
 pub(crate) use any::check;
+pub use bfc::{BfcAttributes, BfcConfig, BfcFramework, BfcOptions, BfcPolicy, BfcStats};
 pub use caching::{
     CachingConfig, CachingPolicy, MemoryLimits, PrivatePoolId, ROUNDUP_INTERVALS, memory_summary,
 };

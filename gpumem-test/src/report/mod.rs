@@ -1,8 +1,9 @@
 //! What people and programs read about a test.
 //!
 //! `messages.rs` holds all wording, `terminal.rs` arranges it into the report of a failed test,
-//! `json.rs` writes the summary for programs. The room computes no figure.
+//! `json.rs` writes the summary for programs, `heap_svg.rs` draws a heap. The room computes no figure.
 
+mod heap_svg;
 mod json;
 mod messages;
 mod sparkline;
@@ -16,6 +17,7 @@ use crate::advice::{Advice, NoAdvice};
 use crate::check::{Bounds, Compared, Ended, Finding};
 use crate::summary::Summary;
 
+pub use heap_svg::heap_svg;
 pub(crate) use json::json;
 pub(crate) use terminal::failure;
 

@@ -53,6 +53,14 @@ impl DeviceMemory for AnyDevice {
         either!(self, device => device.query(fence))
     }
 
+    fn wait_on(&mut self, stream: StreamId, fence: Fence) {
+        either!(self, device => device.wait_on(stream, fence));
+    }
+
+    fn forget(&mut self, fence: Fence) {
+        either!(self, device => device.forget(fence));
+    }
+
     fn wait(&mut self, fence: Fence) {
         either!(self, device => device.wait(fence));
     }

@@ -117,6 +117,14 @@ impl<R: RawDriver> Card<R> {
         self.compare_pool_in_use("cuEventSynchronize");
     }
 
+    /// Gives a fence up that nobody waits for; its event is recorded anew.
+    pub(super) fn forget_fence(&mut self, fence: Fence) {
+        if let Some((_, model)) = self.fences.find(fence) {
+            self.model.forget(model);
+            self.fences.end(fence);
+        }
+    }
+
     /// Lets the next work of a stream wait for a fence (`cuStreamWaitEvent`).
     ///
     /// # Errors

@@ -258,6 +258,17 @@ impl<R: RawDriver> DeviceMemory for Card<R> {
         self.wait_for_fence(fence);
     }
 
+    fn wait_on(&mut self, stream: StreamId, fence: Fence) {
+        if self.stream_wait(stream, fence).is_err() {
+            // A stream that is captured takes no order from outside; the caller does.
+            self.wait_for_fence(fence);
+        }
+    }
+
+    fn forget(&mut self, fence: Fence) {
+        self.forget_fence(fence);
+    }
+
     fn malloc_async(
         &mut self,
         pool: PoolId,

@@ -90,6 +90,15 @@ impl DeviceMemory for SimDevice {
         self.fences.seen_complete(fence);
     }
 
+    fn wait_on(&mut self, stream: StreamId, fence: Fence) {
+        // As above.
+        let _ = self.stream_wait(stream, fence);
+    }
+
+    fn forget(&mut self, fence: Fence) {
+        self.fences.seen_complete(fence);
+    }
+
     fn malloc_async(
         &mut self,
         pool: PoolId,

@@ -205,7 +205,13 @@ fn serve(
     };
     let address = heap.device().to_program(block.address);
     let is_used = request.origin == Origin::Plain && door.is_pending(request.stream);
+    let is_used_anywhere = heap.take_used();
     drop(heap);
+    if is_used_anywhere {
+        // Freed on some stream that has not come so far; see below.
+        let code = door.synchronize_primary(device);
+        door.check_fault("cuMemAlloc", code);
+    }
     if is_used {
         // The block may have been freed in the order of the null stream, which has not come so
         // far; the program may use it on any stream at once.

@@ -86,9 +86,7 @@ fn plain(door: &Door, address: u64, block: HeldBlock) -> Code {
     door.leaves_context(address);
     let cause = door.cause_without_place();
     let mut heap = door.heap(block.device);
-    let freed = heap.run(cause, |policy, device, events| {
-        policy.free_idle(device, events, block.id, block.stream)
-    });
+    let freed = heap.free_idle(block.id, block.stream, cause);
     drop(heap);
     outcome(door, freed)
 }
@@ -131,17 +129,18 @@ fn ordered(
         door.leaves_context(address);
         let cause = door.cause_without_place();
         let mut heap = door.heap(block.device);
-        let freed = heap.run(cause, |policy, device, events| match policy {
-            // The driver orders it behind the stream of the free.
-            AnyPolicy::Driver(policy) => policy.free(device, events, block.id, stream),
+        let freed = match heap.policy_mut() {
             // The policy keeps it for the stream it was asked for on, once this one has finished.
-            policy => {
-                if stream != block.stream {
-                    policy.record_stream(block.id, stream)?;
-                }
-                policy.free(device, events, block.id, block.stream)
+            policy @ AnyPolicy::Caching(_) => {
+                let recorded = match stream == block.stream {
+                    true => Ok(()),
+                    false => policy.record_stream(block.id, stream),
+                };
+                recorded.and_then(|()| heap.free(block.id, block.stream, cause))
             }
-        });
+            // The others order it behind the stream of the free.
+            _ => heap.free(block.id, stream, cause),
+        };
         door.freed_on(stream);
         drop(heap);
         outcome(door, freed)
@@ -189,9 +188,7 @@ pub(super) fn of_context(door: &Door, context: Handle) {
 fn idle(door: &Door, block: HeldBlock) {
     let cause = door.cause_without_place();
     let mut heap = door.heap(block.device);
-    let _ = heap.run(cause, |policy, device, events| {
-        policy.free_idle(device, events, block.id, block.stream)
-    });
+    let _ = heap.free_idle(block.id, block.stream, cause);
 }
 
 fn outcome(door: &Door, freed: Result<(), crate::error::Error>) -> Code {

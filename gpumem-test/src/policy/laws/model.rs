@@ -86,6 +86,7 @@ impl Model {
             free: info.free,
             budget: subject.budget,
             compute_major: device.profile().compute_capability.0,
+            unusable: device.profile().unusable_tail,
         };
         let mut streams = vec![StreamId::DEFAULT];
         streams.extend((0..2).map(|_| device.create_stream(StreamKind::NonBlocking)));

@@ -1,0 +1,105 @@
+//! The end of a request that could not be served.
+
+use super::BfcPolicy;
+use super::options::BfcFramework;
+use super::short::Short;
+use crate::device::DeviceMemory;
+use crate::error::{Error, OutOfMemory};
+use crate::event::{EventKind, EventSink};
+use crate::ids::DeviceId;
+use crate::policy::Request;
+use crate::policy::oom::Shortage;
+
+impl BfcPolicy {
+    /// Counts and reports a request that failed.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn out_of_memory<D: DeviceMemory, S: EventSink>(
+        &mut self,
+        device: &D,
+        events: &mut S,
+        request: Request,
+        rounded: u64,
+    ) -> Error {
+        let memory = device.memory_info();
+        let class = self.shortage(device, rounded).class();
+        let largest_free = self.free.largest();
+        events.record(EventKind::OutOfMemory {
+            requested: request.size,
+            rounded,
+            stream: request.stream,
+            origin: request.origin,
+            class,
+            device_free: memory.free,
+            largest_free,
+        });
+        self.statistics.num_ooms += 1;
+        let facts = OutOfMemory {
+            device: DeviceId::default(),
+            stream: request.stream,
+            requested: request.size,
+            rounded,
+            segment: rounded,
+            class,
+            limit: Some(self.options.limit),
+            allocated: self.in_use(),
+            reserved: self.pool,
+            device_free: memory.free,
+            device_total: memory.total,
+            largest_free,
+        };
+        let message = message(&facts, self.options.framework);
+        Error::out_of_memory(facts, message)
+    }
+
+    /// What was free, and where.
+    fn shortage<D: DeviceMemory>(&self, device: &D, rounded: u64) -> Shortage {
+        let within_limit = self.options.limit.saturating_sub(self.pool);
+        let on_device = device.memory_info().free;
+        let mut shortage = Shortage {
+            need: rounded,
+            free_here: self.pool - self.in_use(),
+            largest_here: self.free.largest(),
+            headroom: on_device.min(within_limit),
+            headroom_without_budget: device.free_without_budget(),
+            ..Shortage::default()
+        };
+        // Backing off passes over sizes that the device has: they were of no use.
+        if shortage.headroom >= rounded {
+            shortage.headroom = 0;
+            if shortage.headroom_without_budget == on_device {
+                shortage.headroom_without_budget = 0;
+            }
+        }
+        shortage
+    }
+}
+
+/// A sentence like the framework's.
+fn message(facts: &OutOfMemory, framework: BfcFramework) -> String {
+    let [requested, limit, pool, in_use, largest] = [
+        facts.requested,
+        facts.limit.unwrap_or(u64::MAX),
+        facts.reserved,
+        facts.allocated,
+        facts.largest_free,
+    ]
+    .map(Short);
+    let rounded = facts.rounded;
+    let what = match framework {
+        BfcFramework::Xla => format!(
+            "RESOURCE_EXHAUSTED: Out of memory while trying to allocate {} bytes (rounded to \
+             {rounded})",
+            facts.requested
+        ),
+        BfcFramework::TensorFlow | BfcFramework::Plain => format!(
+            "Allocator (GPU_{}_bfc) ran out of memory trying to allocate {requested} (rounded to \
+             {rounded})",
+            facts.device.0
+        ),
+    };
+    format!(
+        "{what}: {in_use} in use of a pool of {pool} with a limit of {limit}, largest free chunk \
+         {largest}"
+    )
+}
