@@ -96,7 +96,7 @@ pub use device::sim::{
     DeviceProfile, HostFunction, PageHandle, PoolFigures, ProfileSource, ReusePolicy, SimDevice,
     StreamKind,
 };
-pub use device::{BackingChange, DeviceMemory, MemoryInfo, Refusal};
+pub use device::{BackingChange, DeviceMemory, MemoryInfo, PoolSettings, Refusal};
 pub use error::{Error, OutOfMemory};
 pub use event::{DriverMemory, Event, EventKind, EventSink, Extent, OomClass, SegmentKind};
 pub use gpu::{Buffer, Busy, Gpu, GpuBuilder, Stream};

@@ -72,6 +72,8 @@ mod switch {
         BfcReleaseForgetsReserved,
         /// driver: an allocation is not counted in `requested_bytes`.
         DriverForgetsRequested,
+        /// async: a plain request does not wait for work that may still use its memory.
+        PlainRequestForgetsToWait,
         /// device: a shared page that is wholly free is kept.
         PageIsKept,
         /// device: freed plain memory does not join its neighbours.

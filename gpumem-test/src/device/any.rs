@@ -180,6 +180,13 @@ impl AnyDevice {
         }
     }
 
+    /// The pool that a call of the program reaches when it names `pool`, by the driver's handles: a
+    /// real device may have put one in the default pool's place.
+    pub fn pool_behind(&self, pool: u64) -> u64 {
+        self.as_cuda()
+            .map_or(pool, |device| device.pool_behind(pool))
+    }
+
     /// Where shadow and driver differed; see [`CudaDevice`].
     pub fn differences(&self) -> &[ShadowDifference] {
         self.as_cuda().map_or(&[], |device| device.differences())

@@ -55,6 +55,16 @@ pub enum BackingChange {
     Settled(Address, u64),
 }
 
+/// What a policy sets of the device's stream-ordered pool. Sizes are bytes, which the pool rounds
+/// down to its chunks of 32 MiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolSettings {
+    /// A watermark: what a synchronisation leaves reserved; [`u64::MAX`] keeps everything.
+    pub release_threshold: u64,
+    /// A cap: the most that the pool reserves. None for no cap of its own.
+    pub max_size: Option<u64>,
+}
+
 /// What a policy may ask of a device.
 pub trait DeviceMemory {
     /// Takes plain device memory (`cuMemAlloc`). Sizes are bytes.
@@ -146,6 +156,24 @@ pub trait DeviceMemory {
     /// # Errors
     /// [`Refusal::InvalidValue`] if `address` is not the start of a live allocation.
     fn free_async(&mut self, _address: Address, _stream: StreamId) -> Result<(), Refusal> {
+        Err(Refusal::NotSupported)
+    }
+
+    /// Sets up the pool that [`PoolId::DEFAULT`] names, before anything is taken from it.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidValue`] if it is in use; [`Refusal::NotSupported`] where there are no such
+    /// pools.
+    fn set_pool(&mut self, _settings: PoolSettings) -> Result<(), Refusal> {
+        Err(Refusal::NotSupported)
+    }
+
+    /// Takes plain device memory of which only the addresses are there at once: its pages of 2 MiB
+    /// come at the first write. [`free`](Self::free) gives it back.
+    ///
+    /// # Errors
+    /// As [`malloc`](Self::malloc); [`Refusal::NotSupported`] where there is no such memory.
+    fn malloc_lazy(&mut self, _size: u64) -> Result<Address, Refusal> {
         Err(Refusal::NotSupported)
     }
 

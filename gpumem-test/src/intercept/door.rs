@@ -11,7 +11,7 @@ use crate::event::{EventKind, OomClass, Origin};
 use crate::guard::Guard;
 use crate::heap::Cause;
 use crate::ids::{DeviceId, StreamId, TextId};
-use crate::policy::{AnyPolicy, Policy};
+use crate::policy::{AnyPolicy, Policy, Route};
 use crate::session::{LockedHeap, Session};
 use crate::sim_driver;
 
@@ -23,8 +23,11 @@ use super::pending::{Pending, Wait};
 pub(crate) struct Door {
     pub(super) session: Arc<Session>,
     pub(super) backend: Backend,
-    /// Whether requests go to a policy of ours; under `driver` the driver's own allocators decide.
+    /// Whether requests go to a policy of ours that cuts segments into blocks; elsewhere the driver's
+    /// own allocators decide, one of which `route` may choose.
     pub(super) has_own_policy: bool,
+    /// Which of the driver's allocators serve.
+    route: Route,
     /// Whether a model runs beside a real driver and must learn of streams and events.
     pub(super) has_model: bool,
     pub(super) passed: Passed,
@@ -67,7 +70,10 @@ pub(super) fn current() -> Option<&'static Door> {
 /// # Errors
 /// If it was opened before.
 pub(super) fn install(session: Arc<Session>, backend: Backend) -> Result<&'static Door, Error> {
-    let has_own_policy = !matches!(session.lock().policy(), AnyPolicy::Driver(_));
+    let (has_own_policy, route) = match session.lock().policy() {
+        AnyPolicy::Driver(policy) => (false, policy.route()),
+        _ => (true, Route::default()),
+    };
     let said_of_forks = session.intern(
         "the test forked, and the child called the driver: CUDA does not work in a forked child, \
          and its calls are not counted; start a new process instead of forking, as \
@@ -78,6 +84,7 @@ pub(super) fn install(session: Arc<Session>, backend: Backend) -> Result<&'stati
         session,
         backend,
         has_own_policy,
+        route,
         has_model: backend == Backend::Real && !has_own_policy,
         passed: Passed::default(),
         captures: AtomicUsize::new(0),
@@ -116,13 +123,13 @@ pub(super) fn close() {
     let _ = STATE.compare_exchange(OPEN, CLOSED, Ordering::AcqRel, Ordering::Acquire);
 }
 
-/// The door after the end of its session, if a policy of ours held the memory.
+/// The door after the end of its session, if blocks were parts of what the driver knows.
 #[inline]
 pub(super) fn ended() -> Option<&'static Door> {
     if STATE.load(Ordering::Acquire) != CLOSED {
         return None;
     }
-    DOOR.get().filter(|door| door.has_own_policy)
+    DOOR.get().filter(|door| door.has_segments())
 }
 
 /// The door that was opened, open or not.
@@ -251,6 +258,23 @@ impl Door {
     /// Records what no policy has a part in.
     pub(super) fn record(&self, device: DeviceId, cause: Cause, kind: EventKind) {
         self.session.record_on(device, cause, kind);
+    }
+
+    /// Whether blocks are parts of what the driver knows as one allocation of the primary context:
+    /// it must not be asked about them, and other contexts cannot use them.
+    pub(super) fn has_segments(&self) -> bool {
+        self.has_own_policy || self.route == Route::Lazy
+    }
+
+    /// Whether a stream-ordered free is a `cuMemFree`, which waits.
+    pub(super) fn frees_plainly(&self) -> bool {
+        matches!(self.route, Route::Plain | Route::Lazy)
+    }
+
+    /// Whether the driver's default pool is what serves stream-ordered requests, so that its own
+    /// figures are the ones that the program means.
+    pub(super) fn serves_from_pool(&self) -> bool {
+        !self.has_own_policy && matches!(self.route, Route::AsAsked | Route::Pool)
     }
 
     /// Keeps that something was freed on `stream` in its order, while the heap is locked.

@@ -8,12 +8,12 @@ use crate::ids::{BlockId, StreamId};
 
 use super::bfc::{BfcConfig, BfcFramework, BfcPolicy};
 use super::caching::{CachingConfig, CachingPolicy, MemoryLimits};
-use super::driver::DriverPolicy;
+use super::driver::{DriverPolicy, parse_pool};
 use super::{Block, HeapMap, Policy, Request, Statistics};
 
 /// One of the policies.
 pub enum AnyPolicy {
-    /// `driver`.
+    /// `driver`, `eager`, `async`.
     Driver(Box<DriverPolicy>),
     /// `caching`.
     Caching(Box<CachingPolicy>),
@@ -39,6 +39,14 @@ impl AnyPolicy {
     pub fn new(spec: &PolicySpec, card: &Card) -> Result<Self, Error> {
         Ok(match spec.kind {
             PolicyKind::Driver => Self::Driver(Box::default()),
+            PolicyKind::Eager => {
+                no_options(spec)?;
+                Self::Driver(Box::new(DriverPolicy::eager()))
+            }
+            PolicyKind::Async => {
+                let pool = parse_pool(&spec.options)?;
+                Self::Driver(Box::new(DriverPolicy::stream_ordered(pool)))
+            }
             PolicyKind::Caching => {
                 let (config, _) = CachingConfig::parse(&spec.options)?;
                 Self::Caching(Box::new(CachingPolicy::new(
@@ -71,6 +79,16 @@ fn missing(kind: PolicyKind) -> Error {
     Error::configuration(format!("policy `{name}` is not in this version"))
 }
 
+fn no_options(spec: &PolicySpec) -> Result<(), Error> {
+    if spec.options.is_empty() {
+        return Ok(());
+    }
+    let (name, options) = (spec.kind.name(), &spec.options);
+    Err(Error::configuration(format!(
+        "policy `{name}` has no options, but `{spec}` gives it `{options}`: write `{name}` alone"
+    )))
+}
+
 /// Checks that the options of a policy parse, and returns what a reader should be warned of.
 ///
 /// # Errors
@@ -78,6 +96,8 @@ fn missing(kind: PolicyKind) -> Error {
 pub(crate) fn check(spec: &PolicySpec) -> Result<Vec<String>, Error> {
     match spec.kind {
         PolicyKind::Driver => Ok(Vec::new()),
+        PolicyKind::Eager => no_options(spec).map(|()| Vec::new()),
+        PolicyKind::Async => parse_pool(&spec.options).map(|_| Vec::new()),
         PolicyKind::Caching => CachingConfig::parse(&spec.options).map(|(_, warnings)| warnings),
         kind @ (PolicyKind::Bfc | PolicyKind::TensorFlow | PolicyKind::Xla) => {
             let parsed = BfcConfig::parse(BfcFramework::of(kind), &spec.options);
@@ -88,6 +108,10 @@ pub(crate) fn check(spec: &PolicySpec) -> Result<Vec<String>, Error> {
 }
 
 impl Policy for AnyPolicy {
+    fn prepare<D: DeviceMemory>(&mut self, device: &mut D) -> Result<(), Error> {
+        each!(self, policy => policy.prepare(device))
+    }
+
     #[inline]
     fn alloc<D: DeviceMemory, S: EventSink>(
         &mut self,

@@ -28,6 +28,7 @@ pub use caching::{
     CachingConfig, CachingPolicy, MemoryLimits, PrivatePoolId, ROUNDUP_INTERVALS, memory_summary,
 };
 pub use driver::DriverPolicy;
+pub(crate) use driver::Route;
 pub use statistics::{Stat, Statistics, StatsByPool};
 
 /// A request of the code.
@@ -74,6 +75,15 @@ impl Block {
 
 /// Decides where requests go and when memory is taken from and given back to the device.
 pub trait Policy {
+    /// Sets up the device before the first request, as the options say. A policy that was not asked
+    /// to does it then.
+    ///
+    /// # Errors
+    /// If the device does not take it.
+    fn prepare<D: DeviceMemory>(&mut self, _device: &mut D) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Serves a request. Size 0 gets [`Block::NULL`], with no event and no statistic.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use crate::device::{BackingChange, DeviceMemory, MemoryInfo, Refusal};
+use crate::device::{BackingChange, DeviceMemory, MemoryInfo, PoolSettings, Refusal};
 use crate::ids::{Address, Fence, PoolId, StreamId};
 
 /// Which fences of a replay are complete. Blocks are known by their number, from 0.
@@ -154,6 +154,14 @@ impl<D: DeviceMemory> DeviceMemory for TimedDevice<'_, D> {
     #[inline]
     fn free_async(&mut self, address: Address, stream: StreamId) -> Result<(), Refusal> {
         self.device.free_async(address, stream)
+    }
+
+    fn set_pool(&mut self, settings: PoolSettings) -> Result<(), Refusal> {
+        self.device.set_pool(settings)
+    }
+
+    fn malloc_lazy(&mut self, size: u64) -> Result<Address, Refusal> {
+        self.device.malloc_lazy(size)
     }
 
     fn trim_pools(&mut self) {

@@ -1,7 +1,7 @@
 //! The devices of a session: made from what the test says.
 
 use crate::bytes::Bytes;
-use crate::config::{Budget, DeviceSpec, PolicySpec};
+use crate::config::{Budget, DeviceSpec, PolicyKind, PolicySpec};
 use crate::device::any::AnyDevice;
 use crate::device::cuda::CudaDevice;
 use crate::device::sim::{DeviceProfile, SimDevice};
@@ -25,6 +25,10 @@ pub(super) fn open(
         DeviceSpec::Cuda { ordinal } => {
             let has_shadow = policy.kind.is_of_driver();
             let mut device = CudaDevice::open(u32::from(*ordinal), None, has_shadow)?;
+            if policy.kind != PolicyKind::Driver {
+                // The program knows nothing of the policy's calls.
+                device.relax_captures();
+            }
             let card = device.profile().total;
             if !names_device {
                 device.show(profile);

@@ -111,8 +111,9 @@ impl Session {
             .collect();
         let budget_in_bytes = devices.first().and_then(AnyDevice::budget);
         let mut heaps = Vec::with_capacity(devices.len());
-        for (number, device) in (0..).zip(devices) {
-            let policy = AnyPolicy::new(&policy, &device.card())?;
+        for (number, mut device) in (0..).zip(devices) {
+            let mut policy = AnyPolicy::new(&policy, &device.card())?;
+            policy.prepare(&mut device)?;
             let heap = Heap::new(DeviceId(number), device, policy, Arc::clone(&ledger));
             heaps.push(Mutex::new(heap));
         }

@@ -1,7 +1,7 @@
 //! What policies ask, of either device.
 
 use super::AnyDevice;
-use crate::device::{BackingChange, DeviceMemory, MemoryInfo, Refusal};
+use crate::device::{BackingChange, DeviceMemory, MemoryInfo, PoolSettings, Refusal};
 use crate::ids::{Address, Fence, PoolId, StreamId};
 
 impl DeviceMemory for AnyDevice {
@@ -78,6 +78,15 @@ impl DeviceMemory for AnyDevice {
     #[inline]
     fn free_async(&mut self, address: Address, stream: StreamId) -> Result<(), Refusal> {
         either!(self, device => device.free_async(address, stream))
+    }
+
+    fn set_pool(&mut self, settings: PoolSettings) -> Result<(), Refusal> {
+        either!(self, device => device.set_pool(settings))
+    }
+
+    #[inline]
+    fn malloc_lazy(&mut self, size: u64) -> Result<Address, Refusal> {
+        either!(self, device => device.malloc_lazy(size))
     }
 
     fn trim_pools(&mut self) {

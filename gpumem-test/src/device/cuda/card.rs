@@ -38,6 +38,8 @@ pub struct Card<R: RawDriver> {
     pub(super) translates: bool,
     pub(super) account: Account,
     pub(super) model: SimDevice,
+    /// The driver's handle of the pool that stream-ordered requests go to.
+    pub(super) pool: u64,
     pub(super) book: Book,
     /// The model's stream of each created one, by the driver's handle.
     pub(super) streams: FxHashMap<u64, StreamId>,
@@ -77,6 +79,12 @@ impl Card<Driver> {
         card.set_budget(budget);
         Ok(card)
     }
+
+    /// Lets calls be made while the program captures a stream: they are a policy's. Without a shadow
+    /// they always may.
+    pub fn relax_captures(&mut self) {
+        self.raw.relax_captures();
+    }
 }
 
 impl<R: RawDriver> Card<R> {
@@ -105,6 +113,7 @@ impl<R: RawDriver> Card<R> {
             ..profile.clone()
         });
         Ok(Self {
+            pool: facts.default_pool,
             raw,
             profile,
             shown: None,

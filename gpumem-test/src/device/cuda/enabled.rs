@@ -90,6 +90,11 @@ impl Driver {
         Ok(driver)
     }
 
+    /// Lets calls be made while the program captures a stream.
+    pub(super) fn relax_captures(&mut self) {
+        self.relaxed = true;
+    }
+
     fn retain(ordinal: u32, relaxed: bool) -> Result<Self, DriverError> {
         let (mut device, mut context) = (0, std::ptr::null_mut());
         // SAFETY: the driver is initialised; it writes one integer.

@@ -3,7 +3,7 @@
 use super::book::Stretch;
 use super::card::{Card, UNUSABLE_TAIL};
 use super::raw::{DriverError, RawDriver};
-use crate::device::{BackingChange, DeviceMemory, MemoryInfo, Refusal};
+use crate::device::{BackingChange, DeviceMemory, MemoryInfo, PoolSettings, Refusal};
 use crate::ids::{Address, Fence, PoolId, StreamId};
 
 /// A page of plain memory, which small allocations share, in bytes.
@@ -280,6 +280,10 @@ impl<R: RawDriver> DeviceMemory for Card<R> {
 
     fn free_async(&mut self, address: Address, stream: StreamId) -> Result<(), Refusal> {
         self.give_ordered(address, stream)
+    }
+
+    fn set_pool(&mut self, settings: PoolSettings) -> Result<(), Refusal> {
+        self.set_default_pool(settings)
     }
 
     fn trim_pools(&mut self) {

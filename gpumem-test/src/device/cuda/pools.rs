@@ -3,7 +3,7 @@
 use super::card::Card;
 use super::raw::{DriverError, RawDriver};
 use crate::device::sim::{ReusePolicy, SimDevice};
-use crate::device::{BackingChange, DeviceMemory, Refusal};
+use crate::device::{BackingChange, DeviceMemory, PoolSettings, Refusal};
 use crate::ids::{Address, PoolId, StreamId};
 
 /// Chunks that only the driver has are shown at addresses that nothing else has, from here on.
@@ -38,7 +38,7 @@ impl<R: RawDriver> Card<R> {
                 return Err(refusal);
             }
         };
-        let default_pool = self.raw.facts().default_pool;
+        let default_pool = self.pool;
         match self.raw.malloc_async(default_pool, size, stream.0) {
             Ok(real) => {
                 let address = self.give(real, model, size);
@@ -100,7 +100,7 @@ impl<R: RawDriver> Card<R> {
         }
         let threshold = self.model.release_threshold(pool).unwrap_or(0);
         let keep = threshold / SimDevice::POOL_CHUNK * SimDevice::POOL_CHUNK;
-        let _ = self.raw.trim_pool(self.raw.facts().default_pool, keep);
+        let _ = self.raw.trim_pool(self.pool, keep);
         self.compare_pool("cuMemAllocAsync");
     }
 
@@ -108,7 +108,7 @@ impl<R: RawDriver> Card<R> {
     pub(super) fn relieve(&mut self) -> bool {
         let charged = self.charged();
         let outcome = self.raw.enter().and_then(|_scope| {
-            self.raw.trim_pool(self.raw.facts().default_pool, 0)?;
+            self.raw.trim_pool(self.pool, 0)?;
             let handles: Vec<u64> = self.explicit_pools.keys().copied().collect();
             for handle in handles {
                 self.raw.trim_pool(handle, 0)?;
@@ -142,8 +142,7 @@ impl<R: RawDriver> Card<R> {
     /// The same before a request is granted, which the budget may still refuse.
     pub(super) fn read_pool(&mut self, call: &'static str) {
         self.steps += 1;
-        let asked = (self.raw.enter())
-            .and_then(|_scope| self.raw.pool_reserved(self.raw.facts().default_pool));
+        let asked = (self.raw.enter()).and_then(|_scope| self.raw.pool_reserved(self.pool));
         let reserved = match asked {
             Ok(reserved) => reserved,
             Err(error) => return self.keep_fault(Err(error)),
@@ -190,15 +189,41 @@ impl<R: RawDriver> Card<R> {
     /// The driver's.
     pub fn set_release_threshold(&mut self, bytes: u64) -> Result<(), Refusal> {
         let _scope = self.raw.enter()?;
-        let pool = self.raw.facts().default_pool;
+        let pool = self.pool;
         self.raw.set_pool_threshold(pool, bytes)?;
         self.pool_threshold_set(pool, bytes);
         Ok(())
     }
 
+    /// Sets the pool up that requests go to. The driver gives its default pool no maximum: with one,
+    /// a pool of our own takes the default pool's place, and the program's calls that name the
+    /// default pool mean this one ([`Self::pool_behind`]).
+    pub(super) fn set_default_pool(&mut self, settings: PoolSettings) -> Result<(), Refusal> {
+        let _scope = self.raw.enter()?;
+        let pool = match settings.max_size {
+            // The driver counts in chunks too.
+            Some(bytes) => self.raw.create_pool(bytes)?,
+            None => self.pool,
+        };
+        self.raw
+            .set_pool_threshold(pool, settings.release_threshold)?;
+        self.model.set_pool(settings)?;
+        self.pool = pool;
+        Ok(())
+    }
+
+    /// The pool that a call of the program reaches when it names `pool`.
+    pub fn pool_behind(&self, pool: u64) -> u64 {
+        if pool == self.raw.facts().default_pool {
+            self.pool
+        } else {
+            pool
+        }
+    }
+
     /// Whether a pool's handle is that of the card's default pool.
     pub fn is_default_pool(&self, pool: u64) -> bool {
-        pool == self.raw.facts().default_pool
+        self.pool_behind(pool) == self.pool
     }
 
     /// The program made a pool of its own.

@@ -108,6 +108,8 @@ pub trait RawDriver: Send {
     fn malloc_async(&self, pool: u64, size: u64, stream: u64) -> Outcome<u64>;
     /// `cuMemFreeAsync`.
     fn free_async(&self, address: u64, stream: u64) -> Outcome<()>;
+    /// `cuMemPoolCreate` on this card, which never reserves more than so many bytes: the handle.
+    fn create_pool(&self, max_size: u64) -> Outcome<u64>;
     /// The bytes that a pool holds from the card (`CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`).
     fn pool_reserved(&self, pool: u64) -> Outcome<u64>;
     /// Sets what a synchronisation leaves a pool (`CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`).

@@ -2,7 +2,7 @@
 
 use super::SimDevice;
 use super::vmm::GRANULARITY;
-use crate::device::{BackingChange, DeviceMemory, MemoryInfo, Refusal};
+use crate::device::{BackingChange, DeviceMemory, MemoryInfo, PoolSettings, Refusal};
 use crate::ids::{Address, Fence, PoolId, StreamId};
 
 impl DeviceMemory for SimDevice {
@@ -126,6 +126,10 @@ impl DeviceMemory for SimDevice {
         } else {
             Err(Refusal::InvalidValue)
         }
+    }
+
+    fn set_pool(&mut self, settings: PoolSettings) -> Result<(), Refusal> {
+        self.set_default_pool(settings)
     }
 
     fn trim_pools(&mut self) {

@@ -2,7 +2,7 @@
 
 use super::pool::{CHUNK, Pool};
 use super::{PoolFigures, ReusePolicy, SimDevice};
-use crate::device::Refusal;
+use crate::device::{PoolSettings, Refusal};
 use crate::ids::{Address, PoolId, StreamId};
 
 impl SimDevice {
@@ -20,6 +20,19 @@ impl SimDevice {
         });
         self.pools[index] = Some(pool);
         PoolId(u32::try_from(index).expect("below 2^32 pools"))
+    }
+
+    /// Makes the default pool one with these settings. With a maximum it is like a pool that was
+    /// made with one, as no call of the driver makes the default pool.
+    pub(super) fn set_default_pool(&mut self, settings: PoolSettings) -> Result<(), Refusal> {
+        if let Some(bytes) = settings.max_size {
+            let pool = self.pools[0].as_mut().ok_or(Refusal::InvalidValue)?;
+            if pool.live() > 0 || pool.figures().reserved > 0 {
+                return Err(Refusal::InvalidValue);
+            }
+            *pool = Pool::new(bytes, true);
+        }
+        self.set_release_threshold(PoolId::DEFAULT, settings.release_threshold)
     }
 
     /// Destroys a pool (`cuMemPoolDestroy`): all its memory goes back, whoever holds it.

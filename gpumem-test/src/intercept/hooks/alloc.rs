@@ -91,7 +91,7 @@ fn plain(door: &Door, place: *mut DevicePtr, size: usize, original: impl Fn() ->
         None => return original(),
     };
     let context = own(|| door.foreign_context(device)).flatten();
-    if context.is_some() && door.has_own_policy {
+    if context.is_some() && door.has_segments() {
         return of_context(door, context, size as u64, place, original);
     }
     let request = Request {
@@ -129,7 +129,7 @@ fn ordered(
             Way::Pool(pool)
         } else {
             let context = door.foreign_context(device);
-            if context.is_some() && door.has_own_policy {
+            if context.is_some() && door.has_segments() {
                 Way::OtherContext(context)
             } else {
                 Way::Policy(context)

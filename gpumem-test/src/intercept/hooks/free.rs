@@ -68,6 +68,11 @@ fn plain(door: &Door, address: u64, block: HeldBlock) -> Code {
             code => code,
         };
     }
+    take_back(door, address, block)
+}
+
+/// Waits as `cuMemFree` does, and gives the block back to the policy.
+fn take_back(door: &Door, address: u64, block: HeldBlock) -> Code {
     if !door.has_own_policy && door.backend == Backend::Simulated {
         // The model only counts: it waits for no function of the program.
         sim_driver::wait_for_device(usize::from(block.device.0));
@@ -125,6 +130,10 @@ fn ordered(
         if callbacks::refuses_here(door, "a free") {
             door.session.held().add(address, block);
             return Status::NOT_PERMITTED.0;
+        }
+        if door.frees_plainly() {
+            // It is the policy's own: no capture of the program forbids it.
+            return take_back(door, address, block);
         }
         door.leaves_context(address);
         let cause = door.cause_without_place();
@@ -248,7 +257,7 @@ fn passed(door: &Door, address: u64, original: impl Fn() -> Code) -> Code {
 
 /// Whether an address lies in a segment of the policy: freed twice, or not where a block begins.
 fn is_of_policy(door: &Door, address: u64) -> bool {
-    door.has_own_policy
+    door.has_segments()
         && door.session.devices().any(|device| {
             let heap = door.heap(device);
             let segments = heap.policy().heap_map().segments;

@@ -47,7 +47,7 @@ hooks! {
 
     fn cuMemPoolTrimTo(pool: Handle, keep: usize) |door, original| {
         if let Some(Some(device)) = own(|| device_of_default(door, pool))
-            && door.has_own_policy
+            && !door.serves_from_pool()
         {
             return own(|| {
                 let mut heap = door.heap(device);
@@ -59,7 +59,13 @@ hooks! {
             })
             .unwrap_or(0);
         }
-        let code = original();
+        let code = match behind(door, pool) {
+            Some(other) => {
+                // SAFETY: the signature is the driver's.
+                unsafe { original!(cuMemPoolTrimTo, fn(Handle, usize) -> Code)(other, keep) }
+            }
+            None => original(),
+        };
         let _ = own(|| match device_of_default(door, pool) {
             Some(device) => {
                 door.heap(device).device_mut().pool_trimmed(pool, keep as u64);
@@ -76,9 +82,17 @@ hooks! {
         attribute: c_int,
         value: *mut c_void,
     ) |door, original| {
-        let code = original();
+        let code = match behind(door, pool) {
+            // SAFETY: the signature is the driver's, the arguments the program's.
+            Some(other) => unsafe {
+                original!(cuMemPoolGetAttribute, fn(Handle, c_int, *mut c_void) -> Code)(
+                    other, attribute, value,
+                )
+            },
+            None => original(),
+        };
         let is_figure = (RESERVED_CURRENT..=USED_HIGH).contains(&attribute);
-        if code == 0 && is_figure && door.has_own_policy {
+        if code == 0 && is_figure && !door.serves_from_pool() {
             let _ = own(|| {
                 let Some(device) = device_of_default(door, pool) else { return };
                 let heap = door.heap(device);
@@ -101,7 +115,15 @@ hooks! {
         attribute: c_int,
         value: *mut c_void,
     ) |door, original| {
-        let code = original();
+        let code = match behind(door, pool) {
+            // SAFETY: the signature is the driver's, the arguments the program's.
+            Some(other) => unsafe {
+                original!(cuMemPoolSetAttribute, fn(Handle, c_int, *mut c_void) -> Code)(
+                    other, attribute, value,
+                )
+            },
+            None => original(),
+        };
         if code == 0 && door.has_model && !value.is_null() {
             let _ = own(|| {
                 let Some(device) = device_of_default(door, pool) else { return };
@@ -110,7 +132,7 @@ hooks! {
                     let bytes: u64 = unsafe { given(value.cast()) };
                     door.heap(device).device_mut().pool_threshold_set(pool, bytes);
                 } else if attribute < RELEASE_THRESHOLD {
-                    let reuse = reuse_policy(pool);
+                    let reuse = reuse_policy(behind(door, pool).unwrap_or(pool));
                     door.heap(device).device_mut().pool_reuse_set(pool, reuse);
                 }
             });
@@ -164,6 +186,19 @@ fn set_current(door: &Door, ordinal: Ordinal, pool: Handle) {
             door.passed.set_current_pool(device, pool);
         }
     });
+}
+
+/// The pool that stands in the default pool's place, if that is what a call names.
+fn behind(door: &Door, pool: Handle) -> Option<Handle> {
+    if !door.has_model {
+        return None;
+    }
+    own(|| {
+        let device = door.device().ok()?;
+        let behind = door.heap(device).device().pool_behind(pool);
+        (behind != pool).then_some(behind)
+    })
+    .flatten()
 }
 
 /// How a pool may use memory of other streams: the driver's first three attributes.

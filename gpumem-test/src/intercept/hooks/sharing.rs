@@ -88,7 +88,7 @@ hooks! {
 /// Whether an address lies inside of what the driver knows as one allocation, as a policy's
 /// blocks do; then the test is told.
 fn is_inside_segment(door: &Door, address: DevicePtr) -> bool {
-    if !door.has_own_policy || door.session.held().containing(address).is_none() {
+    if !door.has_segments() || door.session.held().containing(address).is_none() {
         return false;
     }
     let (mut start, mut size): (DevicePtr, usize) = (0, 0);

@@ -1,10 +1,12 @@
-//! `driver`: each request goes where the code sent it, as without any policy.
+//! The driver's own allocators. `driver`: each request goes where the code sent it, as without any
+//! policy. `eager`: always plain memory. `async`: always the stream-ordered pool.
 //!
-//! `cuMemAlloc` gets plain memory, `cuMemAllocAsync` the default stream-ordered pool. The device
-//! decides everything; the policy keeps who holds what, and learns from the device's changes which
-//! pages and chunks stand behind it. Figures, with PyTorch's names: *small* is plain memory in
-//! shared 2 MiB pages, *large* is all else; reserved is the pages of plain allocations plus the
-//! chunks of the pool. `inactive_split` stays 0: the driver's free blocks are its own.
+//! `cuMemAlloc` gets plain memory, `cuMemAllocAsync` the default stream-ordered pool, unless the
+//! [`Route`] says otherwise. The device decides everything; the policy keeps who holds what, and
+//! learns from the device's changes which pages and chunks stand behind it. Figures, with PyTorch's
+//! names: *small* is plain memory in shared 2 MiB pages, *large* is all else; reserved is the pages
+//! of plain allocations plus the chunks of the pool. `inactive_split` stays 0: the driver's free
+//! blocks are its own.
 //!
 //! A plain block is complete when it is freed. A block of the pool stays *active* until it is
 //! settled: a synchronisation hands it to everybody, or a later request reuses it. Then come one
@@ -14,19 +16,23 @@
 mod backing;
 mod blocks;
 mod map;
+mod pool_options;
+mod route;
+mod shortage;
 #[cfg(test)]
 mod tests;
 
 use self::backing::Backing;
 use self::blocks::{Blocks, Held, Home};
-use super::oom::Shortage;
+pub(crate) use self::pool_options::parse as parse_pool;
+use self::route::Allocator;
+pub(crate) use self::route::Route;
 use super::{Block, Policy, Request, Statistics};
-use crate::bytes::Bytes;
-use crate::device::{DeviceMemory, Refusal};
-use crate::error::{Error, OutOfMemory};
+use crate::device::{DeviceMemory, PoolSettings, Refusal};
+use crate::error::Error;
 use crate::event::{EventKind, EventSink, Extent, Origin};
-use crate::heap_map::{HeapMap, Usage};
-use crate::ids::{BlockId, DeviceId, PoolId, StreamId};
+use crate::heap_map::HeapMap;
+use crate::ids::{BlockId, PoolId, StreamId};
 use crate::mutant::mutant;
 
 /// The unit of both allocators, a page of plain memory, and a chunk of the pool, in bytes.
@@ -36,29 +42,64 @@ const UNIT: u64 = 512;
 const PAGE: u64 = 2 << 20;
 const CHUNK: u64 = 32 << 20;
 
-/// The policy `driver`.
+/// The policies `driver`, `eager` and `async`.
 #[derive(Clone, Debug, Default)]
 pub struct DriverPolicy {
+    route: Route,
+    /// What is set of the pool; only `async` sets something.
+    pool: PoolSettings,
     blocks: Blocks,
     backing: Backing,
     statistics: Statistics,
-    /// Whether the device was asked to keep its changes.
-    watches: bool,
-}
-
-/// Bytes that a request takes of where it goes.
-fn rounded(size: u64, origin: Origin) -> u64 {
-    let units = size.checked_next_multiple_of(UNIT).unwrap_or(u64::MAX);
-    match origin {
-        Origin::Plain if units >= PAGE => size.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX),
-        _ => units,
-    }
+    /// Whether the device was asked to keep its changes, and its pool was set up.
+    is_prepared: bool,
 }
 
 impl DriverPolicy {
-    /// A policy that holds nothing.
+    /// `driver`: each request goes where the code sent it. Holds nothing yet, as the others.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// `eager`: each request goes to `cuMemAlloc`, and each free is a `cuMemFree`.
+    pub fn eager() -> Self {
+        Self {
+            route: Route::Plain,
+            ..Self::default()
+        }
+    }
+
+    /// `async`: each request goes to the stream-ordered pool. One of `cuMemAlloc` is a request on
+    /// the null stream; where it gets memory that work may still use, the work is waited for.
+    pub fn stream_ordered(pool: PoolSettings) -> Self {
+        Self {
+            route: Route::Pool,
+            pool,
+            ..Self::default()
+        }
+    }
+
+    /// Where requests go.
+    pub(crate) fn route(&self) -> Route {
+        self.route
+    }
+
+    /// Whether a range has bytes that were freed on a stream and are not settled.
+    fn overlaps_pending(&self, start: u64, size: u64) -> bool {
+        let pending = &self.backing.pending;
+        (pending.iter()).any(|(at, freed)| *at < start + size && start < *at + freed.size)
+    }
+
+    /// Waits for the null stream, in whose order a block was taken that its holder may use anywhere
+    /// at once.
+    fn wait_for_null_stream<D: DeviceMemory, S: EventSink>(
+        &mut self,
+        device: &mut D,
+        events: &mut S,
+    ) {
+        let fence = device.record(StreamId::DEFAULT);
+        device.wait(fence);
+        self.drain(device, events);
     }
 
     fn drain<D: DeviceMemory, S: EventSink>(&mut self, device: &mut D, events: &mut S) {
@@ -91,106 +132,21 @@ impl DriverPolicy {
             requested: held.requested,
         });
     }
-
-    #[cold]
-    fn refuse<D: DeviceMemory, S: EventSink>(
-        &mut self,
-        device: &D,
-        events: &mut S,
-        request: Request,
-        refusal: Refusal,
-    ) -> Error {
-        let call = match request.origin {
-            Origin::Plain => "cuMemAlloc",
-            Origin::StreamOrdered => "cuMemAllocAsync",
-        };
-        if refusal != Refusal::OutOfMemory {
-            return refusal.into_error(call);
-        }
-        self.statistics.num_ooms += 1;
-        let shortage = self.shortage(device, request);
-        let info = device.memory_info();
-        let class = shortage.class();
-        events.record(EventKind::OutOfMemory {
-            requested: request.size,
-            rounded: shortage.need,
-            stream: request.stream,
-            origin: request.origin,
-            class,
-            device_free: info.free,
-            largest_free: shortage.largest_here,
-        });
-        let facts = OutOfMemory {
-            device: DeviceId::default(),
-            stream: request.stream,
-            requested: request.size,
-            rounded: shortage.need,
-            segment: match request.origin {
-                Origin::Plain => shortage.need.checked_next_multiple_of(PAGE),
-                Origin::StreamOrdered => shortage.need.checked_next_multiple_of(CHUNK),
-            }
-            .unwrap_or(u64::MAX),
-            class,
-            limit: None,
-            allocated: self.statistics.allocated_bytes.all.current,
-            reserved: self.statistics.reserved_bytes.all.current,
-            device_free: info.free,
-            device_total: info.total,
-            largest_free: shortage.largest_here,
-        };
-        let [wanted, free, total] = [request.size, info.free, info.total].map(Bytes::new);
-        let message = format!(
-            "CUDA_ERROR_OUT_OF_MEMORY: {call} of {wanted} failed with {free} free of {total}"
-        );
-        Error::out_of_memory(facts, message)
-    }
-
-    /// What there was when a request failed. Free bytes of shared pages are at hand for plain
-    /// requests, those of chunks for the pool's; to the other side they are held elsewhere.
-    fn shortage<D: DeviceMemory>(&self, device: &D, request: Request) -> Shortage {
-        let plain = request.origin == Origin::Plain;
-        let need = rounded(request.size, request.origin);
-        let (mut free_plain, mut free_pool, mut own, mut pending) = (0, 0, 0, 0);
-        let mut largest_here = 0;
-        for segment in self.map().segments {
-            for block in &segment.blocks {
-                let free = block.usage == Usage::Free;
-                match (block.usage, segment.expandable) {
-                    (Usage::Free, true) => free_pool += block.size,
-                    (Usage::Free, false) => free_plain += block.size,
-                    _ => {}
-                }
-                // Requests with pages of their own can use no hole.
-                if free && segment.expandable != plain && (!plain || need < PAGE) {
-                    largest_here = largest_here.max(block.size);
-                }
-            }
-        }
-        for freed in self.backing.pending.values() {
-            if !plain && freed.stream == request.stream {
-                own += freed.size;
-                largest_here = largest_here.max(freed.size);
-            } else {
-                pending += freed.size;
-            }
-        }
-        // What the device gives comes in whole pages or chunks.
-        let portion = if plain { PAGE } else { CHUNK };
-        let without_budget = device.free_without_budget();
-        let headroom = device.memory_info().free.min(without_budget);
-        Shortage {
-            need,
-            free_here: if plain { free_plain } else { free_pool + own },
-            largest_here,
-            free_elsewhere: if plain { free_pool } else { free_plain },
-            pending,
-            headroom: headroom / portion * portion,
-            headroom_without_budget: without_budget / portion * portion,
-        }
-    }
 }
 
 impl Policy for DriverPolicy {
+    fn prepare<D: DeviceMemory>(&mut self, device: &mut D) -> Result<(), Error> {
+        if !self.is_prepared {
+            if self.pool != PoolSettings::default() {
+                let set = device.set_pool(self.pool);
+                set.map_err(|refusal| refusal.into_error("setting up the pool of `async`"))?;
+            }
+            device.watch_changes(true);
+            self.is_prepared = true;
+        }
+        Ok(())
+    }
+
     fn alloc<D: DeviceMemory, S: EventSink>(
         &mut self,
         device: &mut D,
@@ -204,26 +160,28 @@ impl Policy for DriverPolicy {
                 Origin::Plain => Err(Refusal::InvalidValue.into_error("cuMemAlloc of 0 B")),
             };
         }
-        if !self.watches {
-            self.watches = true;
-            device.watch_changes(true);
+        if !self.is_prepared {
+            self.prepare(device)?;
         }
-        let outcome = match request.origin {
-            Origin::Plain => device.malloc(request.size),
-            Origin::StreamOrdered => {
-                device.malloc_async(PoolId::DEFAULT, request.size, request.stream)
-            }
+        let allocator = self.route.of(request.origin);
+        let outcome = match allocator {
+            Allocator::Plain => device.malloc(request.size),
+            Allocator::Pool => device.malloc_async(PoolId::DEFAULT, request.size, request.stream),
+            Allocator::Lazy => device.malloc_lazy(request.size),
         };
+        let size = allocator.rounded(request.size);
+        let is_used = allocator == Allocator::Pool
+            && request.origin == Origin::Plain
+            && outcome.is_ok_and(|address| self.overlaps_pending(address.0, size));
         self.drain(device, events);
         let address = match outcome {
             Ok(address) => address,
             Err(refusal) => return Err(self.refuse(device, events, request, refusal)),
         };
-        let size = rounded(request.size, request.origin);
-        let home = match request.origin {
-            Origin::StreamOrdered => Home::Pool,
-            Origin::Plain if size < PAGE => Home::SharedPage,
-            Origin::Plain => Home::OwnPages,
+        let home = match allocator {
+            Allocator::Pool => Home::Pool,
+            Allocator::Plain | Allocator::Lazy if size < PAGE => Home::SharedPage,
+            Allocator::Plain | Allocator::Lazy => Home::OwnPages,
         };
         let (requested, stream) = (request.size, request.stream);
         let id = self.blocks.add(Held {
@@ -250,6 +208,9 @@ impl Policy for DriverPolicy {
             requested,
             origin: request.origin,
         });
+        if is_used && !mutant!(PlainRequestForgetsToWait) {
+            self.wait_for_null_stream(device, events);
+        }
         Ok(Block { id, address, size })
     }
 
@@ -269,9 +230,15 @@ impl Policy for DriverPolicy {
         } else {
             self.complete(&held, events);
         }
-        let outcome = device.free_async(held.address, stream);
+        let (outcome, call) = match self.route {
+            Route::AsAsked | Route::Pool => {
+                (device.free_async(held.address, stream), "cuMemFreeAsync")
+            }
+            // It waits for whatever uses the block.
+            Route::Plain | Route::Lazy => (device.free(held.address), "cuMemFree"),
+        };
         self.drain(device, events);
-        outcome.map_err(|refusal| refusal.into_error("cuMemFreeAsync"))
+        outcome.map_err(|refusal| refusal.into_error(call))
     }
 
     /// `cuMemFree`: pages go back at once; a block of the pool goes to the common list, whatever
@@ -336,8 +303,11 @@ impl Policy for DriverPolicy {
         self.map()
     }
 
-    /// None: the driver is as it is.
+    /// None but those of a pool that can be set: the driver is as it is.
     fn settings(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
+        match self.route {
+            Route::Pool => pool_options::in_force(self.pool),
+            Route::AsAsked | Route::Plain | Route::Lazy => Vec::new(),
+        }
     }
 }

@@ -33,11 +33,16 @@ const SMALL: Option<u64> = Some(256 << 20);
 
 /// Every policy, with settings that reach each of its rooms, on several devices, with and without
 /// a budget that runs out.
-const SUBJECTS: [Subject; 16] = [
+const SUBJECTS: [Subject; 21] = [
     subject("driver", "h200", None),
     subject("driver", "t4", SMALL),
     subject("driver", "1GiB", None),
     subject("driver", "l40s", SMALL),
+    subject("eager", "h200", None),
+    subject("eager", "t4", SMALL),
+    subject("async", "h100", None),
+    subject("async:release_threshold=64MiB", "l40s", SMALL),
+    subject("async:release_threshold=max,max_size=200MiB", "a10", None),
     subject("caching", "a10", None),
     subject("caching", "rtx4090", SMALL),
     subject("caching", "1GiB", None),

@@ -5,7 +5,7 @@ use crate::device::DeviceMemory;
 use crate::device::sim::{DeviceProfile, SimDevice, StreamKind};
 use crate::event::EventKind;
 use crate::heap_map::{HeapMap, Usage};
-use crate::ids::{BlockId, StreamId};
+use crate::ids::{BlockId, Fence, StreamId};
 use crate::policy::{AnyPolicy, Block, Origin, Policy, Request};
 
 use super::Subject;
@@ -29,6 +29,8 @@ struct Waiting {
     /// The stream that owned it, which may have it again at once.
     owner: StreamId,
     streams: Vec<StreamId>,
+    /// The ends of their work, as of the free.
+    fences: Vec<Fence>,
 }
 
 pub(super) struct Model {
@@ -221,8 +223,14 @@ impl Model {
                 return Err(format!("{block:?} overlaps {:?}", held.block));
             }
         }
+        let Self {
+            waiting, device, ..
+        } = self;
+        waiting.retain(|waiting| !waiting.fences.iter().all(|fence| device.query(*fence)));
         for waiting in &self.waiting {
-            let own = self.spec.kind == PolicyKind::Driver && waiting.owner == stream;
+            // A plain block may be used anywhere at once: of a pool only what is finished will do.
+            let anywhere = plain && self.spec.kind == PolicyKind::Async;
+            let own = is_ordered(self.spec.kind) && waiting.owner == stream && !anywhere;
             if start < waiting.end && waiting.start < end && !own {
                 return Err(format!(
                     "{block:?} is memory that {:?} may still use",
@@ -289,10 +297,12 @@ impl Model {
         self.freed.push(held.block.id);
         let start = held.block.address.0;
         // Under `driver` a free is ordered by its own stream only; uses by others are the
-        // program's business, as with the real driver. Under `caching` the owner may reuse its
-        // own memory at once, and others that were recorded are waited for.
+        // program's business, as with the real driver. Under `eager` it waits for everything.
+        // Under `caching` the owner may reuse its own memory at once, and others that were
+        // recorded are waited for.
         let streams = match self.spec.kind {
-            PolicyKind::Driver => vec![held.stream],
+            kind if is_ordered(kind) => vec![held.stream],
+            PolicyKind::Eager => Vec::new(),
             _ => held
                 .users
                 .iter()
@@ -305,11 +315,15 @@ impl Model {
             .filter(|user| self.busy.contains(user))
             .collect();
         if !streams.is_empty() {
+            let fences = (streams.iter())
+                .map(|stream| self.device.record(*stream))
+                .collect();
             self.waiting.push(Waiting {
                 start,
                 end: start + held.block.size,
                 owner: held.stream,
                 streams,
+                fences,
             });
         }
         self.policy
@@ -459,8 +473,16 @@ impl Model {
     }
 }
 
-/// The limit that the policy sets itself by its fraction.
+/// Whether blocks are freed in the order of a stream, which may have them again at once.
+fn is_ordered(kind: PolicyKind) -> bool {
+    matches!(kind, PolicyKind::Driver | PolicyKind::Async)
+}
+
+/// The limit that the policy sets itself, by its fraction or the maximum of its pool.
 fn limit(spec: &PolicySpec, total: u64) -> Option<u64> {
+    if let Some((_, most)) = spec.options.split_once("max_size=") {
+        return Some(gpumem_test_syntax::parse_size(most).unwrap() / (32 << 20) * (32 << 20));
+    }
     let (_, fraction) = spec.options.split_once("per_process_memory_fraction:")?;
     Some((total as f64 * fraction.parse::<f64>().unwrap()) as u64)
 }

@@ -38,6 +38,7 @@ caught! {
     a_trim_that_forgets_the_small_pool_is_caught => TrimForgetsSmall,
     an_unmap_that_takes_too_much_is_caught => UnmapTakesTooMuch,
     a_driver_that_forgets_requested_is_caught => DriverForgetsRequested,
+    a_plain_request_of_the_pool_that_does_not_wait_is_caught => PlainRequestForgetsToWait,
     a_page_that_is_kept_is_caught => PageIsKept,
     a_free_list_that_forgets_to_join_is_caught => FreeListForgetsToJoin,
     a_pool_that_reuses_busy_memory_is_caught => PoolReusesBusy,

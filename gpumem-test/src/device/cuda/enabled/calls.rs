@@ -30,6 +30,17 @@ struct PageKind {
     flags: [u8; 8],
 }
 
+/// What a pool is like (`CUmemPoolProps`).
+#[repr(C)]
+struct PoolKind {
+    kind: u32,
+    handle_types: u32,
+    location: Location,
+    win32_data: *mut c_void,
+    max_size: usize,
+    reserved: [u8; 56],
+}
+
 /// Who may touch memory, and how (`CUmemAccessDesc`).
 #[repr(C)]
 struct Access {
@@ -38,6 +49,7 @@ struct Access {
 }
 
 const _: () = assert!(size_of::<PageKind>() == size_of::<sys::CUmemAllocationProp>());
+const _: () = assert!(size_of::<PoolKind>() == size_of::<sys::CUmemPoolProps>());
 const _: () = assert!(size_of::<Access>() == size_of::<sys::CUmemAccessDesc>());
 
 fn on_device(id: c_int) -> Location {
@@ -231,6 +243,21 @@ impl RawDriver for Driver {
             sys::cuMemPoolGetAttribute(pool_of(pool), attribute, (&raw mut bytes).cast())
         };
         check("cuMemPoolGetAttribute", code).map(|()| bytes)
+    }
+
+    fn create_pool(&self, max_size: u64) -> Outcome<u64> {
+        let kind = PoolKind {
+            kind: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED as u32,
+            handle_types: 0,
+            location: on_device(self.device),
+            win32_data: std::ptr::null_mut(),
+            max_size: max_size as usize,
+            reserved: [0; 56],
+        };
+        let mut pool = std::ptr::null_mut();
+        // SAFETY: the driver reads properties of its own layout and writes one handle.
+        let code = unsafe { sys::cuMemPoolCreate(&raw mut pool, (&raw const kind).cast()) };
+        check("cuMemPoolCreate", code).map(|()| pool as u64)
     }
 
     fn set_pool_threshold(&self, pool: u64, bytes: u64) -> Outcome<()> {

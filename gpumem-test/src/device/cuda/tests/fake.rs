@@ -212,6 +212,13 @@ impl RawDriver for FakeCard {
         })
     }
 
+    fn create_pool(&self, max_size: u64) -> Outcome<u64> {
+        self.run("cuMemPoolCreate", |state| {
+            let pool = state.device.create_pool(Some(max_size));
+            Ok(DEFAULT_POOL + u64::from(pool.0))
+        })
+    }
+
     fn pool_reserved(&self, pool: u64) -> Outcome<u64> {
         self.run("cuMemPoolGetAttribute", |state| {
             let reserved = state.device.pool_figures(Self::pool_of(pool))?.reserved;
