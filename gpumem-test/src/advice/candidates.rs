@@ -29,28 +29,53 @@ const EXPANDABLE: (&str, &str) = ("expandable_segments", "True");
 const COLLECT: (&str, &str) = ("garbage_collection_threshold", "0.8");
 const ROUND: (&str, &str) = ("roundup_power2_divisions", "8");
 
-const KNOBS: [Knobs; 1] = [Knobs {
-    kinds: &[PolicyKind::Caching],
-    separator: ':',
-    options: &[
-        ("expandable_segments", &["True", "False"]),
-        ("max_split_size_mb", &["128", "256", "512"]),
-        ("roundup_power2_divisions", &["4", "8", "16"]),
-        ("garbage_collection_threshold", &["0.8", "0.6"]),
-        ("large_segment_size_mb", &["64", "128"]),
-    ],
-    pairs: &[
-        [EXPANDABLE, COLLECT],
-        [EXPANDABLE, ROUND],
-        [("max_split_size_mb", "128"), COLLECT],
-        [("max_split_size_mb", "512"), COLLECT],
-        [("max_split_size_mb", "256"), ROUND],
-        [ROUND, COLLECT],
-    ],
-}];
+const KNOBS: [Knobs; 3] = [
+    Knobs {
+        kinds: &[PolicyKind::Caching],
+        separator: ':',
+        options: &[
+            ("expandable_segments", &["True", "False"]),
+            ("max_split_size_mb", &["128", "256", "512"]),
+            ("roundup_power2_divisions", &["4", "8", "16"]),
+            ("garbage_collection_threshold", &["0.8", "0.6"]),
+            ("large_segment_size_mb", &["64", "128"]),
+        ],
+        pairs: &[
+            [EXPANDABLE, COLLECT],
+            [EXPANDABLE, ROUND],
+            [("max_split_size_mb", "128"), COLLECT],
+            [("max_split_size_mb", "512"), COLLECT],
+            [("max_split_size_mb", "256"), ROUND],
+            [ROUND, COLLECT],
+        ],
+    },
+    Knobs {
+        kinds: &[PolicyKind::Bfc, PolicyKind::TensorFlow, PolicyKind::Xla],
+        separator: '=',
+        options: &[
+            ("allow_growth", &["true", "false"]),
+            ("garbage_collection", &["true", "false"]),
+            ("fragmentation_fraction", &["0.01", "0.1"]),
+        ],
+        pairs: &[
+            [("allow_growth", "true"), ("garbage_collection", "true")],
+            [
+                ("allow_growth", "false"),
+                ("fragmentation_fraction", "0.01"),
+            ],
+        ],
+    },
+    Knobs {
+        kinds: &[PolicyKind::Async],
+        separator: '=',
+        options: &[("release_threshold", &["0", "64MiB", "max"])],
+        pairs: &[],
+    },
+];
 
-/// Policies to try instead, from the nearest to the farthest.
-const OTHERS: [&str; 8] = [
+/// Policies to try instead, from the nearest to the farthest. Not `lazy`: which blocks kernels touch
+/// is in no ledger, so that nothing could be said of its pages.
+const OTHERS: [&str; 7] = [
     "caching",
     "caching:expandable_segments:True",
     "driver",
@@ -58,7 +83,6 @@ const OTHERS: [&str; 8] = [
     "eager",
     "bfc",
     "bfc:allow_growth=true",
-    "lazy",
 ];
 
 /// All that can be tried instead of `policy`: one option changed, an option left out, two options

@@ -73,8 +73,11 @@ pub(super) fn policy(settings: &Settings) -> Result<(AnyPolicy, SimDevice), Erro
         free: info.free,
         budget: settings.budget,
         compute_major: settings.profile.compute_capability.0,
+        unusable: settings.profile.unusable_tail,
     };
-    Ok((AnyPolicy::new(&settings.policy, &card)?, device))
+    let mut policy = AnyPolicy::new(&settings.policy, &card)?;
+    policy.prepare(&mut device)?;
+    Ok((policy, device))
 }
 
 /// Runs `workload` under `settings` until its end or until it fails by `stop`.

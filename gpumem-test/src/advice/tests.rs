@@ -330,7 +330,14 @@ fn memory_that_was_passed_to_the_driver_is_charged_in_a_replay() {
 
 #[test]
 fn trims_waits_and_several_streams_are_replayed_exactly() {
-    for policy in ["caching", "driver", "caching:expandable_segments:True"] {
+    for policy in [
+        "caching",
+        "driver",
+        "caching:expandable_segments:True",
+        "async",
+        "eager",
+        "bfc:allow_growth=true",
+    ] {
         let played = play(policy, Some(1 << 30), |gpu| {
             let side = gpu.stream()?;
             let shared = mib(gpu, 40)?;
@@ -395,8 +402,16 @@ fn what_is_said_to_pass_passes() {
         one_stream_each,
     ];
     for body in stories {
-        for policy in ["caching", "caching:max_split_size_mb:200", "driver"] {
-            for budget in [200, 400, 2_000, 4_000, 6_000].map(|budget| budget * MIB) {
+        for policy in [
+            "caching",
+            "caching:max_split_size_mb:200",
+            "driver",
+            "eager",
+            "async:release_threshold=64MiB",
+            "bfc",
+            "tensorflow:allow_growth=true",
+        ] {
+            for budget in [200, 400, 2_000, 6_000].map(|budget| budget * MIB) {
                 holds(policy, Some(budget), &Bounds::default(), body);
             }
             for bounds in [
@@ -432,6 +447,10 @@ proptest! {
             "driver",
             "caching:expandable_segments:True",
             "caching:max_split_size_mb:32,garbage_collection_threshold:0.6",
+            "eager",
+            "async:release_threshold=64MiB",
+            "bfc:allow_growth=true",
+            "tensorflow",
         ]),
     ) {
         let played = play(policy, Some(256 * MIB), |gpu| {

@@ -544,7 +544,7 @@ fn buffers_to_free_earlier_are_told_with_what_that_saves() {
     };
     let played = play("driver", None, growing_while_holding_the_old);
     insta::assert_snapshot!(advised(&played, &bounds), @r#"
-    none of 2 other settings would have passed
+    none of 6 other settings would have passed
     help: free the old buffer of src/story.rs before allocating the next: peak allocated falls by 200.00 MiB to 240.00 MiB, peak reserved falls by 192.00 MiB to 256.00 MiB, and the test would have passed
     "#);
     let played = play("driver", Some(400 * MIB), growing_while_holding_the_old);
@@ -562,7 +562,7 @@ fn that_nothing_would_have_passed_is_told_too() {
         ..Bounds::default()
     };
     let played = play("caching", None, ascending_shapes);
-    insta::assert_snapshot!(advised(&played, &bounds), @"none of 18 other settings would have passed");
+    insta::assert_snapshot!(advised(&played, &bounds), @"none of 22 other settings would have passed");
     let too_long = Err(NoAdvice::TooLong { operations: 12 });
     let told = messages::advice(&too_long, &[], &played.summary, &bounds);
     insta::assert_snapshot!(told.join("\n"), @"note: no other settings were tried: the test is too long for it (12 requests and frees)");
