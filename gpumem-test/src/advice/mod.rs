@@ -8,6 +8,7 @@
 //! said that was not replayed. What the code did after a failed request is its own affair: a replay
 //! knows only what was recorded. The room words nothing.
 
+pub mod bench;
 mod budget;
 mod candidates;
 mod late_frees;
