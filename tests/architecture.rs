@@ -13,7 +13,7 @@ const VOCABULARY: [&str; 10] = [
 ];
 
 /// A room and the rooms that it may use besides the vocabulary.
-const DIRECTIONS: [(&str, &[&str]); 17] = [
+const DIRECTIONS: [(&str, &[&str]); 18] = [
     ("device", &[]),
     ("doctor", &["device"]),
     ("ledger", &[]),
@@ -50,7 +50,12 @@ const DIRECTIONS: [(&str, &[&str]); 17] = [
     ),
     ("check", &["summary"]),
     ("snapshot", &["summary"]),
-    ("report", &["summary", "check"]),
+    // Replays what a test asked for; the report has its types, to word them.
+    (
+        "advice",
+        &["device", "policy", "ledger", "replay", "summary", "check"],
+    ),
+    ("report", &["summary", "check", "advice"]),
     (
         "harness",
         &[
@@ -66,6 +71,7 @@ const DIRECTIONS: [(&str, &[&str]); 17] = [
             "replay",
             "check",
             "snapshot",
+            "advice",
             "report",
         ],
     ),

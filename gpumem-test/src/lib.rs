@@ -76,7 +76,8 @@ mod sim_driver;
 #[allow(unsafe_code)] // Stands between C callers and C functions.
 mod intercept;
 
-// What came of it.
+// What came of it, and what it would have taken.
+mod advice;
 mod check;
 mod report;
 mod snapshot;
@@ -120,8 +121,8 @@ pub use policy::{
 pub use replay::{Replay, ReplayOom, ReplayOutcome};
 pub use report::heap_svg;
 pub use summary::{
-    Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Leak, Level, Moment,
-    Neighbour, Others, PassedMemory, Setting, ShadowDifference, Summary, Timeline, Window,
+    Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Hole, Leak, Level, Moment,
+    Neighbour, Others, PassedMemory, Pin, Setting, ShadowDifference, Summary, Timeline, Window,
 };
 pub use trace::{
     Action, Annotation, Frame, FramesId, HeldBlock, RecordedSettings, SiteId, SnapshotBlock,

@@ -147,6 +147,7 @@ impl Recorded {
             bounds: &Bounds::default(),
             findings: &[],
             ended: &Ended::Returned,
+            advice: None,
             snapshot: Compared::Equal,
         });
         for (ending, text) in [("json", json), ("txt", snapshot::text(&summary))] {

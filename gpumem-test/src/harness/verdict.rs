@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::advice::Advice;
 use crate::callsite;
 use crate::check::{self, Bounds, Compared, Ended};
 use crate::config::Budget;
@@ -123,11 +124,22 @@ pub(super) fn of(
     if passed && !summary.taken_on_trust.is_empty() {
         notes.push(report::taken_on_trust(&summary));
     }
+    let advice = (!passed).then(|| {
+        Advice::of(
+            &left.recording,
+            &about,
+            &summary,
+            &bounds,
+            &findings,
+            &ended,
+        )
+    });
     let judged = Judged {
         summary: &summary,
         bounds: &bounds,
         findings: &findings,
         ended: &ended,
+        advice: advice.as_ref(),
         snapshot: compared,
     };
     let written = keep(json, &report::json(&judged));
@@ -177,6 +189,7 @@ pub(super) fn row(left: Left<'_>, settings: &Settings) -> State {
         bounds: &bounds,
         findings: &findings,
         ended: &ended,
+        advice: None,
         snapshot: Compared::Equal,
     })))
 }

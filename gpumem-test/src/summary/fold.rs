@@ -279,7 +279,10 @@ impl View<'_> {
         let mut last_look: Option<Moment> = None;
         for (index, event) in self.events.iter().enumerate() {
             match event.kind {
-                EventKind::Checkpoint { .. } => after = self.checkpoints.get(&index),
+                EventKind::Checkpoint { .. } => {
+                    after = self.checkpoints.get(&index);
+                    heap.pass_checkpoint();
+                }
                 EventKind::RunBegin { run } => heap.begin_run(run),
                 EventKind::RunEnd { .. } => {
                     left_by_run.push(leak::bytes_of_test(&heap, &passed));
@@ -361,7 +364,7 @@ impl View<'_> {
     }
 
     fn moment(&self, heap: &Heap, index: usize, after: Option<&Rc<str>>) -> Moment {
-        Moment::of(heap, self.recording, index + 1, after)
+        Moment::of(heap, self.recording, self.checkpoints, index + 1, after)
     }
 }
 

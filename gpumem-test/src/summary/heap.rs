@@ -18,6 +18,8 @@ pub(super) struct LiveBlock {
     pub(super) thread: ThreadIndex,
     /// The run that it was made in; none before the first.
     pub(super) run: Option<u32>,
+    /// How many checkpoints were before it.
+    pub(super) checkpoints: u32,
 }
 
 /// A segment that the device gave in one piece.
@@ -79,6 +81,7 @@ pub(super) struct Heap {
     segment_bytes: u64,
     segment_pages: u64,
     run: Option<u32>,
+    checkpoints: u32,
 }
 
 impl Heap {
@@ -126,6 +129,11 @@ impl Heap {
         self.run = Some(run);
     }
 
+    /// Blocks made from here on come after one checkpoint more.
+    pub(super) fn pass_checkpoint(&mut self) {
+        self.checkpoints += 1;
+    }
+
     /// The run that blocks are made in.
     pub(super) fn run(&self) -> Option<u32> {
         self.run
@@ -150,6 +158,7 @@ impl Heap {
                         site: event.site,
                         thread: event.thread,
                         run: self.run,
+                        checkpoints: self.checkpoints,
                     },
                 );
                 self.requested += requested;
@@ -226,6 +235,38 @@ impl Heap {
             | EventKind::DeviceSample { .. }
             | EventKind::ShadowDiffers { .. }
             | EventKind::BudgetExceeded { .. } => {}
+        }
+    }
+
+    /// What lies right before and right after `[from, to)` in the same segment: the bytes, and the
+    /// block unless it was freed and is pending.
+    pub(super) fn beside(&self, from: u64, to: u64) -> Vec<(u64, Option<&LiveBlock>)> {
+        let segment = self.segments.range(..to).next_back();
+        let (first, last) = match segment {
+            Some((start, segment)) => (*start, start.saturating_add(segment.size)),
+            // Mapped memory, which is no segment.
+            None => (0, u64::MAX),
+        };
+        let before = (from != first).then(|| self.ending_at(from)).flatten();
+        let after = (to != last).then(|| self.starting_at(to)).flatten();
+        before.into_iter().chain(after).collect()
+    }
+
+    fn ending_at(&self, place: u64) -> Option<(u64, Option<&LiveBlock>)> {
+        let block = self.live.range(..place).next_back();
+        let block = block.filter(|(start, block)| start.saturating_add(block.size) == place);
+        let pending = || self.pending.iter().find(|(_, end, _)| *end == place);
+        match block {
+            Some((_, block)) => Some((block.size, Some(block))),
+            None => pending().map(|(start, end, _)| (end - start, None)),
+        }
+    }
+
+    fn starting_at(&self, place: u64) -> Option<(u64, Option<&LiveBlock>)> {
+        let pending = || self.pending.iter().find(|(start, ..)| *start == place);
+        match self.live.get(&place) {
+            Some(block) => Some((block.size, Some(block))),
+            None => pending().map(|(start, end, _)| (end - start, None)),
         }
     }
 

@@ -285,6 +285,8 @@ pub struct Moment {
     pub pinned_free: Bytes,
     /// The largest of the holes that make up `pinned_free`.
     pub largest_pinned: Bytes,
+    /// That hole, and what pins it; none if nothing is pinned free.
+    pub hole: Option<Hole>,
     /// The largest request that would have succeeded without asking the device.
     pub largest_free: Bytes,
     /// 1 − `largest_pinned` ÷ `pinned_free`; 0 while `pinned_free` is below the larger of 2 MiB
@@ -300,6 +302,30 @@ pub struct Moment {
     pub holders: Vec<Holder>,
     /// All other holders together.
     pub others: Others,
+}
+
+/// The largest hole that a trim could not give back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Hole {
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// What lies right beside it and keeps it a hole, by address: at most two.
+    pub pins: Vec<Pin>,
+}
+
+/// A block beside a hole, which pins it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Pin {
+    /// The place of its request, `file:line`; empty if unknown.
+    pub site: String,
+    /// Its bytes, after rounding.
+    pub bytes: Bytes,
+    /// The last checkpoint before its request; none if it was made before the first.
+    pub after: Option<String>,
+    /// Whether it was freed and a stream may still use it; then its place is not known.
+    pub pending: bool,
 }
 
 /// The blocks that were requested at one place of the code.

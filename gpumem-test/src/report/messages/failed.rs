@@ -84,7 +84,11 @@ fn left_of_budget(request: &FailedRequest, summary: &Summary) -> Option<Bytes> {
 }
 
 /// What can be done about a request that failed.
-pub(super) fn help(finding: &Finding, summary: &Summary) -> Option<String> {
+pub(super) fn help(
+    finding: &Finding,
+    summary: &Summary,
+    others_were_tried: bool,
+) -> Option<String> {
     let Place::OutOfMemory(index) = finding.place else {
         return None;
     };
@@ -96,8 +100,10 @@ pub(super) fn help(finding: &Finding, summary: &Summary) -> Option<String> {
     let first = match request.class {
         OomClass::Exhausted => "hold less at once, or run on a larger device",
         OomClass::Fragmented => match expandable(summary) {
-            Some(policy) => return Some(format!("{policy} joins such holes; {ALLOW}")),
-            None => "free the blocks that lie between the holes",
+            Some(policy) if !others_were_tried => {
+                return Some(format!("{policy} joins such holes; {ALLOW}"));
+            }
+            _ => "free the blocks that lie between the holes",
         },
         OomClass::Budget if summary.budget.is_none() => {
             "hold less at once, or raise the policy's limit"

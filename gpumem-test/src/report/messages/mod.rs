@@ -2,14 +2,17 @@
 //!
 //! Lower case, no full stop, both numbers. Every function returns one line unless it says so;
 //! `terminal.rs` indents. Help is only given where it names something that exists. What a broken
-//! bound says is in `finding.rs`, what a failed request says in `failed.rs`, what happened beside
-//! the heap in `beside.rs`, what a table of verdicts says in `verdict.rs`. What is said before a
+//! bound says is in `finding.rs`, what would have helped in `advice.rs`, what a failed request says in
+//! `failed.rs`, what happened beside the heap in `beside.rs`, what a table of verdicts says in
+//! `verdict.rs`. What is said before a
 //! test runs and beside its result is in `harness/messages.rs`, the name of a class of
 //! out-of-memory in `event.rs`, since snapshots hold it too.
 
+mod advice;
 mod beside;
 mod failed;
 mod finding;
+mod hole;
 mod verdict;
 
 use crate::bytes::Bytes;
@@ -19,11 +22,13 @@ use crate::summary::{Holder, Leak, Moment, Neighbour, Others, Summary};
 
 use super::Next;
 
+pub(super) use advice::advice;
 pub(super) use beside::{ON_A_GPU, device as beside, not_simulated, passed, taken_on_trust};
 pub(super) use failed::{explanation, failed_request};
 #[cfg(test)]
 pub(super) use finding::option;
 pub(super) use finding::{finding, help};
+pub(super) use hole::hole;
 pub(super) use verdict::{
     MODELLED, argument, compared as compared_table, not_run, on_device, skipped,
     title as table_title, verdict,
