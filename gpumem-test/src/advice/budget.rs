@@ -21,7 +21,7 @@ pub(super) fn smallest(
     summary: &Summary,
 ) -> Option<Enough> {
     let mut profile = recorded.profile.clone();
-    let has = profile.usable();
+    let has = profile.usable().saturating_sub(recorded.others);
     profile.total = profile.total.checked_mul(LARGER)?;
     profile.device_total = profile.total;
     let with = |budget| Settings {

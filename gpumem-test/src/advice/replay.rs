@@ -20,6 +20,8 @@ pub(super) struct Settings {
     pub(super) budget: Option<u64>,
     /// The card.
     pub(super) profile: DeviceProfile,
+    /// Bytes of it that other processes hold.
+    pub(super) others: u64,
 }
 
 /// Figures beyond which a replay need not go on: it fails already. Sizes are bytes.
@@ -67,6 +69,8 @@ pub(super) struct Replayed {
 pub(super) fn policy(settings: &Settings) -> Result<(AnyPolicy, SimDevice), Error> {
     let mut device = SimDevice::new(settings.profile.clone());
     device.set_budget(settings.budget);
+    (device.set_held_by_others(settings.others))
+        .map_err(|refusal| refusal.into_error("a replay beside other processes"))?;
     let info = device.memory_info();
     let card = Card {
         total: info.total,

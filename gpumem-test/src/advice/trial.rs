@@ -97,7 +97,15 @@ impl Trials {
             policy: self.about.policy.clone(),
             budget: self.about.budget,
             profile: self.profile.clone(),
+            others: self.held_by_neighbours(),
         }
+    }
+
+    /// Bytes of the card that the test's neighbours hold, each in a context of its own.
+    fn held_by_neighbours(&self) -> u64 {
+        let held = self.about.neighbours.iter().filter_map(|(_, bytes)| *bytes);
+        held.map(|bytes| bytes + self.profile.context_overhead)
+            .sum()
     }
 
     /// Whether settings can be made, and are others than those in force.
