@@ -11,6 +11,10 @@ use crate::driver::{
 
 const MIB: u64 = 1 << 20;
 
+// Names of extra options of a launch (`CU_LAUNCH_PARAM_…`).
+const BUFFER_POINTER: usize = 1;
+const BUFFER_SIZE: usize = 2;
+
 /// A kernel that is handed an address, a number, and a structure of two addresses.
 const KERNEL: &CStr = c"
 .version 6.4
@@ -111,12 +115,12 @@ fn arguments_in_one_buffer_are_read_too(gpu: &Gpu) -> TestResult {
     context()?;
     let (first, second) = (alloc(5 << 20)?, alloc(3 << 20)?);
     let function = kernel()?;
-    // Names and values: the buffer (1), its size (2), the end.
+    // Names and values, and the end.
     let (buffer, size) = ([0, 7, first, 0u64], 32usize);
     let extra = [
-        1 as *const c_void,
+        std::ptr::without_provenance(BUFFER_POINTER),
         (&raw const buffer).cast(),
-        2 as *const c_void,
+        std::ptr::without_provenance(BUFFER_SIZE),
         (&raw const size).cast(),
         std::ptr::null(),
     ];
@@ -130,9 +134,9 @@ fn arguments_in_one_buffer_are_read_too(gpu: &Gpu) -> TestResult {
     let (mut graph, mut node, mut ready) = (0u64, 0u64, 0u64);
     let buffer = [second, 0, 0, 0u64];
     let extra = [
-        1 as *const c_void,
+        std::ptr::without_provenance(BUFFER_POINTER),
         (&raw const buffer).cast(),
-        2 as *const c_void,
+        std::ptr::without_provenance(BUFFER_SIZE),
         (&raw const size).cast(),
         std::ptr::null(),
     ];
