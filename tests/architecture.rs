@@ -13,8 +13,9 @@ const VOCABULARY: [&str; 10] = [
 ];
 
 /// A room and the rooms that it may use besides the vocabulary.
-const DIRECTIONS: [(&str, &[&str]); 16] = [
+const DIRECTIONS: [(&str, &[&str]); 18] = [
     ("device", &[]),
+    ("doctor", &["device"]),
     ("ledger", &[]),
     ("callsite", &["ledger"]),
     ("policy", &["device"]),
@@ -49,7 +50,12 @@ const DIRECTIONS: [(&str, &[&str]); 16] = [
     ),
     ("check", &["summary"]),
     ("snapshot", &["summary"]),
-    ("report", &["summary", "check"]),
+    // Replays what a test asked for; the report has its types, to word them.
+    (
+        "advice",
+        &["device", "policy", "ledger", "replay", "summary", "check"],
+    ),
+    ("report", &["summary", "check", "advice"]),
     (
         "harness",
         &[
@@ -65,6 +71,7 @@ const DIRECTIONS: [(&str, &[&str]); 16] = [
             "replay",
             "check",
             "snapshot",
+            "advice",
             "report",
         ],
     ),

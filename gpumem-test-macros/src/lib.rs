@@ -46,7 +46,8 @@ use signature::Function;
 /// |---|---|---|---|
 /// | `budget` | `"2GiB"`, `"80%"` | hard cap on reserved bytes: the device refuses any byte beyond it, and the code sees it as the device's total | the device's own memory |
 /// | `policy` | `"caching"`, `["driver", "caching"]` | the allocator and its options; a list makes one test each, and a table of their verdicts | `"driver"` |
-/// | `device` | `"cuda:0"`, `"sim:rtx4090"`, `"sim:24GiB"`, `"sim:h200*2"` | where the test runs; one that names a GPU is skipped, with the reason, where there is none | `"auto"`: a GPU where there is one, else `"sim"` |
+/// | `device` | `"cuda:0"`, `"sim:rtx4090"`, `"sim:24GiB"`, `"sim:card.json"`, `"sim:h200*2"` | where the test runs; one that names a GPU is skipped, with the reason, where there is none | `"auto"`: a GPU where there is one, else `"sim"` |
+/// | `neighbours` | `"10GiB"`, `["30%", "tensorflow"]` | other processes on the card, which take their share before the test begins: a size, a share of the card, or what a policy takes by itself (`bfc`, `tensorflow`, `xla`), each with a context of its own | the card is the test's alone |
 /// | `max_allocated` | a size | highest peak of allocated bytes | no bound |
 /// | `max_reserved` | a size | highest peak of reserved bytes | no bound |
 /// | `max_process_memory` | a size | highest peak of the whole process on the GPU, as NVML counts it: context, modules and libraries too. On a simulated device the test is skipped, with the reason | no bound |
@@ -84,7 +85,7 @@ use signature::Function;
 ///
 /// # Errors
 /// Values are checked when the test is compiled, policy and device strings when the harness
-/// starts. Errors are reported all at once, each at its own place: unknown options and wrong
+/// starts; of a neighbour that is a policy its name, then its options. Errors are reported all at once, each at its own place: unknown options and wrong
 /// values; bounds that could never fail; `tolerance` without `snapshot`, `should_oom` with
 /// `allow_oom`; `args` without a parameter for it, or a parameter without `args`; `async`, `const`,
 /// `unsafe`, `extern` and generic functions and methods; `#[test]`, `#[should_panic]` and

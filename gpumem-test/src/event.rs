@@ -2,6 +2,11 @@
 
 use crate::ids::{Address, DeviceId, StreamId, TextId, ThreadIndex};
 
+/// How long bfc waits for another thread to free something before a request fails, in milliseconds.
+///
+/// Source: XLA of August 2026, `BFCAllocator::AllocateRaw`.
+pub(crate) const BFC_RETRY_WAIT_MS: u64 = 10_000;
+
 /// One entry of the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -87,7 +92,9 @@ pub enum EventKind {
         /// The pages.
         extent: Extent,
     },
-    /// A second attempt to get a segment, after everything cached was released.
+    /// A second attempt to get a segment, after everything cached was released. Under bfc, one for
+    /// each pass after the first: between the second and the third the original waits
+    /// 10 s.
     Retry {
         /// Bytes of the segment wanted.
         size: u64,
@@ -108,6 +115,8 @@ pub enum EventKind {
         device_free: u64,
         /// The largest block that could have been had without asking the device.
         largest_free: u64,
+        /// Bytes that other processes held of the device, where that is known.
+        held_by_others: Option<u64>,
     },
     /// A named point in the code.
     Checkpoint {

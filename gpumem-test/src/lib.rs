@@ -29,7 +29,7 @@
 //! `direct`; without the feature `cuda` (on by default) every device is simulated.
 //!
 //! Where things are: the attribute's options are in [`gpu_mem_test`](macro@gpu_mem_test), the handle is [`Gpu`], the
-//! allocators are [`CachingPolicy`] and [`DriverPolicy`] over any [`DeviceMemory`] ([`SimDevice`]),
+//! allocators are [`CachingPolicy`], [`BfcPolicy`] and [`DriverPolicy`] over any [`DeviceMemory`] ([`SimDevice`]),
 //! and [`Replay`] runs a [`Trace`] (a PyTorch memory snapshot, or your own list) under any of them.
 //!
 //! Environment variables that the harness reads are listed in [`environment`].
@@ -55,6 +55,9 @@ mod ledger;
 mod policy;
 mod trace;
 
+// What a device does with memory.
+mod doctor;
+
 // Where in unmodified code a call came from.
 mod callsite;
 
@@ -73,7 +76,8 @@ mod sim_driver;
 #[allow(unsafe_code)] // Stands between C callers and C functions.
 mod intercept;
 
-// What came of it.
+// What came of it, and what it would have taken.
+mod advice;
 mod check;
 mod report;
 mod snapshot;
@@ -96,6 +100,11 @@ pub use device::sim::{
     StreamKind,
 };
 pub use device::{BackingChange, DeviceMemory, MemoryInfo, PoolSettings, Refusal};
+pub use doctor::{
+    AllocationCourse, Belief, BeliefBasis, BeliefVerdict, ContextCosts, DeviceIdentity,
+    DeviceReport, EnvironmentFacts, Fact, NvmlView, PageCost, PageRule, PoolRule, ReportSource,
+    SecondContext, VirtualCourse, doctor,
+};
 pub use error::{Error, OutOfMemory};
 pub use event::{DriverMemory, Event, EventKind, EventSink, Extent, OomClass, SegmentKind};
 pub use gpu::{Buffer, Busy, Gpu, GpuBuilder, Stream};
@@ -112,8 +121,8 @@ pub use policy::{
 pub use replay::{Replay, ReplayOom, ReplayOutcome};
 pub use report::heap_svg;
 pub use summary::{
-    Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Leak, Level, Moment, Others,
-    PassedMemory, Setting, ShadowDifference, Summary, Timeline, Window,
+    Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Hole, Leak, Level, Moment,
+    Neighbour, Others, PassedMemory, Pin, Setting, ShadowDifference, Summary, Timeline, Window,
 };
 pub use trace::{
     Action, Annotation, Frame, FramesId, HeldBlock, RecordedSettings, SiteId, SnapshotBlock,

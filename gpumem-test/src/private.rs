@@ -2,6 +2,7 @@
 
 pub use crate::config::Budget;
 // For the workspace's own tests on a real device.
+pub use crate::advice::bench as advice;
 pub use crate::device::any::AnyDevice;
 pub use crate::device::cuda::{
     Card, CardUse, CudaDevice, DriverError, Nvml, PeakSampler, RawDriver, ShadowDifference,

@@ -4,12 +4,14 @@
 //! without our, cargo's and insta's variables. Projects are written under the target folder and
 //! share one target folder of their own, so that only the first run builds.
 
+mod advice;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod bad_input;
 mod cost;
 mod endings;
 mod listing;
 mod mistakes;
+mod neighbours;
 mod processes;
 mod program;
 mod project;

@@ -122,6 +122,18 @@ pub trait DeviceMemory {
         self.memory_info().free
     }
 
+    /// Bytes that other processes hold of the card, their contexts included; `None` where that is
+    /// not known.
+    fn held_by_others(&self) -> Option<u64> {
+        None
+    }
+
+    /// Bytes that could be had within the budget if no other process held anything; what is free
+    /// where it is not known what others hold.
+    fn free_without_others(&self) -> u64 {
+        self.memory_info().free
+    }
+
     /// The smallest unit of physical memory, in bytes.
     fn granularity(&self) -> u64;
 
@@ -170,6 +182,15 @@ pub trait DeviceMemory {
     /// [`Refusal::InvalidValue`] if it is in use; [`Refusal::NotSupported`] where there are no such
     /// pools.
     fn set_pool(&mut self, _settings: PoolSettings) -> Result<(), Refusal> {
+        Err(Refusal::NotSupported)
+    }
+
+    /// Makes ready for [`malloc_lazy`](Self::malloc_lazy). From here on the changes that are told are
+    /// those of such memory alone.
+    ///
+    /// # Errors
+    /// [`Refusal::NotSupported`] where there is no such memory.
+    fn serve_lazily(&mut self) -> Result<(), Refusal> {
         Err(Refusal::NotSupported)
     }
 

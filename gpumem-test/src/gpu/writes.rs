@@ -40,6 +40,7 @@ fn no_memory(heap: &LockedHeap<'_>, call: &str, size: u64) -> Error {
         device_free: info.free,
         device_total: info.total,
         largest_free: 0,
+        held_by_others: heap.device().held_by_others(),
     };
     let [size, free, total] = [size, info.free, info.total].map(Bytes::new);
     let message = format!(

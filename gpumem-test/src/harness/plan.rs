@@ -8,7 +8,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::config::{Budget, DeviceSpec, PolicySpec};
+use crate::config::{Budget, DeviceSpec, NeighbourSpec, PolicySpec};
 use crate::error::Error;
 
 use super::facts;
@@ -43,6 +43,8 @@ pub(crate) struct Case {
     pub(crate) device_named: bool,
     /// The budget in force.
     pub(crate) budget: Option<Budget>,
+    /// Other processes on the card.
+    pub(crate) neighbours: Vec<NeighbourSpec>,
     /// Bounds that the environment loosened, in sentences.
     pub(crate) loosened: Vec<String>,
     /// Why the summary is not comparable with the accepted one.
@@ -152,6 +154,19 @@ impl Plan {
             }
             sound.push(policy);
         }
+        let mut neighbours = Vec::new();
+        for text in entry.options.neighbours {
+            match facts::neighbour(text) {
+                Ok((neighbour, warnings)) => {
+                    self.warnings.extend(
+                        (warnings.iter())
+                            .map(|text| messages::warning_of_neighbour(entry, &neighbour, text)),
+                    );
+                    neighbours.push(neighbour);
+                }
+                Err(error) => mistake(error),
+            }
+        }
         let own_device = match entry.options.device.map(str::parse).transpose() {
             Ok(device) => device,
             Err(error) => return mistake(error),
@@ -200,6 +215,7 @@ impl Plan {
                 device: device.clone(),
                 device_named: own_device.is_some(),
                 budget,
+                neighbours: neighbours.clone(),
                 loosened: loosened(entry, budget, total),
                 incomparable: entry.options.snapshot.and_then(|_| {
                     let own = own_policies.contains(policy);
@@ -353,11 +369,12 @@ fn incomparable(
     }
     let replaced = settings.device.as_ref();
     let named = own_device.is_some() && replaced.is_some() && replaced != own_device;
-    // A share is other bytes on another device. On a GPU the difference says whether it was.
+    // A share is other bytes on another device, and so is what neighbours leave. On a GPU the difference says whether it was.
     let own_total = facts::device(own_device.unwrap_or(&DeviceSpec::Auto))
         .ok()
         .and_then(|device| device.total);
-    let share = matches!(entry.options.budget, Some(Budget::Share(_)));
+    let share = matches!(entry.options.budget, Some(Budget::Share(_)))
+        || !entry.options.neighbours.is_empty();
     let other = total.is_some() && own_total.is_some() && own_total != total;
     if named || share && other {
         return Some(messages::not_compared_under("GPUMEM_DEVICE"));

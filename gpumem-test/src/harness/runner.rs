@@ -1,7 +1,7 @@
 //! The command line: libtest's, by libtest-mimic.
 
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
@@ -18,7 +18,7 @@ use super::scratch::ScratchRoot;
 use super::settings::Settings;
 use super::supervisor::Supervisor;
 use super::tables::{self, Rows};
-use super::{child, exit_code, facts, messages};
+use super::{child, exit_code, facts, messages, neighbours};
 
 /// What [`main!`](crate::main) calls: supervises the tests of the program, or is the child of a
 /// supervisor.
@@ -51,9 +51,20 @@ pub fn main(program: Program) -> ExitCode {
         Some(Job::Run {
             case: name,
             scratch,
+            held,
         }) => {
             return match plan.cases.iter().find(|case| case.name == name) {
-                Some(case) => child::run(case, &settings, &scratch),
+                Some(case) => child::run(case, &settings, &scratch, held),
+                None => not_started(&[messages::no_such_case(&name)], &[]),
+            };
+        }
+        Some(Job::Hold {
+            case: name,
+            neighbour,
+            held,
+        }) => {
+            return match plan.cases.iter().find(|case| case.name == name) {
+                Some(case) => neighbours::hold(case, neighbour, &held),
                 None => not_started(&[messages::no_such_case(&name)], &[]),
             };
         }
@@ -118,6 +129,7 @@ fn supervise(
         settings,
         rows: Rows::default(),
         notes: Mutex::default(),
+        cards: RwLock::default(),
         show_output: arguments.show_output,
     });
     let own = plan.trials().filter(|trial| trial.runs(arguments));

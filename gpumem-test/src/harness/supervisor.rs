@@ -1,18 +1,19 @@
 //! The supervisor's side: starts one test's child, reads what it left, judges, reports.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use libtest_mimic::Completion;
 
 use crate::check::Compared;
+use crate::config::DeviceSpec;
 use crate::error::Error;
 use crate::ledger::Ledger;
 use crate::report::Next;
 use crate::report::table::{self, Row, State};
 
 use super::comparer::Comparer;
-use super::isolate::Isolation;
+use super::isolate::{Finished, Isolation};
 use super::messages;
 use super::plan::{Case, TablePlan};
 use super::program::Program;
@@ -32,6 +33,9 @@ pub(super) struct Supervisor {
     pub(super) comparer: Comparer,
     /// What came of the tests with a list of policies.
     pub(super) rows: Rows,
+    /// Held by the tests on real cards: one with neighbours holds it alone, since its neighbours
+    /// would take what other tests of this process count on.
+    pub(super) cards: RwLock<()>,
     /// Sentences to print after the results.
     pub(super) notes: Mutex<Vec<String>>,
     /// Whether the output of tests that passed is printed too.
@@ -166,7 +170,20 @@ impl Supervisor {
     fn run_child<'a>(&self, case: &'a Case) -> Result<(Left<'a>, CaseFolder), Error> {
         let folder = self.scratch.folder()?;
         let ledger = Ledger::create(&folder.ledger(), self.settings.ledger_events)?;
-        let finished = self.isolation.run(case, &folder)?;
+        let on_card = matches!(case.device, DeviceSpec::Cuda { .. });
+        let (_alone, _shared);
+        match case.neighbours.is_empty() {
+            false if on_card => {
+                _alone = self.cards.write().unwrap_or_else(PoisonError::into_inner);
+            }
+            _ if on_card => _shared = self.cards.read().unwrap_or_else(PoisonError::into_inner),
+            _ => {}
+        }
+        let finished = match self.isolation.start_neighbours(case)? {
+            // Their memory is free again before the next test begins.
+            Ok(neighbours) => self.isolation.run(case, &folder, &neighbours.held)?,
+            Err(reason) => Finished::skipped(reason),
+        };
         let left = Left {
             case,
             recording: ledger.read(),

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::advice::Advice;
 use crate::callsite;
 use crate::check::{self, Bounds, Compared, Ended};
 use crate::config::Budget;
@@ -47,6 +48,19 @@ pub(super) struct Verdict {
     pub(super) row: State,
 }
 
+impl Verdict {
+    /// On a test that was not run after all.
+    pub(super) fn skipped(reason: String) -> Self {
+        Self {
+            row: State::Skipped(reason.clone()),
+            skipped: Some(reason),
+            failure: None,
+            output: String::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
 /// Judges one test, compares its summary by `compare`, and writes its figures to `json`.
 ///
 /// # Errors
@@ -65,7 +79,10 @@ pub(super) fn of(
         output,
     } = left.finished;
     if let Some(reason) = skipped {
-        return Ok(Verdict::skipped(reason, output));
+        return Ok(Verdict {
+            output,
+            ..Verdict::skipped(reason)
+        });
     }
     let bounds = bounds(case, settings);
     match settings.sites {
@@ -75,7 +92,10 @@ pub(super) fn of(
     let about = about(case, left.facts);
     let mut summary = Summary::of(&left.recording, &about);
     if let Some(reason) = unseen(facts::no_door(), &ended, &summary) {
-        return Ok(Verdict::skipped(reason, output));
+        return Ok(Verdict {
+            output,
+            ..Verdict::skipped(reason)
+        });
     }
     let findings = check::judge(&summary, &bounds);
     let mut notes = Vec::new();
@@ -104,11 +124,22 @@ pub(super) fn of(
     if passed && !summary.taken_on_trust.is_empty() {
         notes.push(report::taken_on_trust(&summary));
     }
+    let advice = (!passed).then(|| {
+        Advice::of(
+            &left.recording,
+            &about,
+            &summary,
+            &bounds,
+            &findings,
+            &ended,
+        )
+    });
     let judged = Judged {
         summary: &summary,
         bounds: &bounds,
         findings: &findings,
         ended: &ended,
+        advice: advice.as_ref(),
         snapshot: compared,
     };
     let written = keep(json, &report::json(&judged));
@@ -139,18 +170,6 @@ pub(super) fn of(
     })
 }
 
-impl Verdict {
-    fn skipped(reason: String, output: String) -> Self {
-        Self {
-            row: State::Skipped(reason.clone()),
-            skipped: Some(reason),
-            failure: None,
-            output,
-            notes: Vec::new(),
-        }
-    }
-}
-
 /// What a table shows of a test that was run for it alone: judged, with no snapshot compared and no
 /// file written, which its own trial does.
 pub(super) fn row(left: Left<'_>, settings: &Settings) -> State {
@@ -170,6 +189,7 @@ pub(super) fn row(left: Left<'_>, settings: &Settings) -> State {
         bounds: &bounds,
         findings: &findings,
         ended: &ended,
+        advice: None,
         snapshot: Compared::Equal,
     })))
 }
@@ -212,8 +232,13 @@ fn about(case: &Case, facts: Option<SessionFacts>) -> About {
                 _ => None,
             },
             context_overhead: device.context_overhead.unwrap_or_default(),
+            neighbours: Vec::new(),
         }
     });
+    let held = |index: usize| facts.neighbours.get(index).map(|(_, bytes)| *bytes);
+    let neighbours = (case.neighbours.iter().enumerate())
+        .map(|(index, spec)| (spec.to_string(), held(index)))
+        .collect();
     About {
         test: case.name.clone(),
         policy: case.policy.clone(),
@@ -223,6 +248,7 @@ fn about(case: &Case, facts: Option<SessionFacts>) -> About {
         device_total: facts.device_total,
         budget: facts.budget,
         context_overhead: facts.context_overhead,
+        neighbours,
     }
 }
 

@@ -110,6 +110,19 @@ pub(crate) fn check(spec: &PolicySpec) -> Result<Vec<String>, Error> {
     }
 }
 
+/// Whether a policy takes memory with its first request, whatever that asks for, so that it holds a
+/// share of the card by being there.
+///
+/// # Errors
+/// If its options do not parse.
+pub(crate) fn takes_at_once(spec: &PolicySpec) -> Result<bool, Error> {
+    if !spec.kind.is_bfc() {
+        return Ok(false);
+    }
+    let (config, _) = BfcConfig::parse(BfcFramework::of(spec.kind), &spec.options)?;
+    Ok(!config.allow_growth)
+}
+
 impl Policy for AnyPolicy {
     fn prepare<D: DeviceMemory>(&mut self, device: &mut D) -> Result<(), Error> {
         each!(self, policy => policy.prepare(device))

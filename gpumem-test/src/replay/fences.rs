@@ -10,22 +10,22 @@ use rustc_hash::FxHashMap;
 
 use crate::device::{BackingChange, DeviceMemory, MemoryInfo, PoolSettings, Refusal};
 use crate::ids::{Address, Fence, PoolId, StreamId};
-use crate::trace::TraceBlock;
 
-/// Which fences of a replay are complete.
-pub(super) struct RecordedFences {
+/// Which fences of a replay are complete. Blocks are known by their number, from 0.
+pub(crate) struct RecordedFences {
     /// Whether the trace has said that streams are done with each block.
     completed: Vec<bool>,
     /// Streams that will be waited for when each block is freed.
-    uses: FxHashMap<TraceBlock, Vec<StreamId>>,
+    uses: FxHashMap<usize, Vec<StreamId>>,
     /// Blocks freed whose fence on a stream is yet to be recorded, oldest first.
-    expected: FxHashMap<StreamId, VecDeque<TraceBlock>>,
+    expected: FxHashMap<StreamId, VecDeque<usize>>,
     /// The block that each fence was recorded for, until it is waited for.
-    blocks: FxHashMap<Fence, TraceBlock>,
+    blocks: FxHashMap<Fence, usize>,
 }
 
 impl RecordedFences {
-    pub(super) fn new(blocks: usize) -> Self {
+    /// Fences of a replay of `blocks` blocks.
+    pub(crate) fn new(blocks: usize) -> Self {
         Self {
             completed: vec![false; blocks],
             uses: FxHashMap::default(),
@@ -36,18 +36,24 @@ impl RecordedFences {
 }
 
 /// A device, with its fences held back.
-pub(super) struct TimedDevice<'a, D> {
+pub(crate) struct TimedDevice<'a, D> {
     device: &'a mut D,
     fences: &'a mut RecordedFences,
 }
 
 impl<'a, D> TimedDevice<'a, D> {
-    pub(super) fn new(device: &'a mut D, fences: &'a mut RecordedFences) -> Self {
+    /// `device`, with the fences of blocks that wait held back.
+    pub(crate) fn new(device: &'a mut D, fences: &'a mut RecordedFences) -> Self {
         Self { device, fences }
     }
 
+    /// The device itself.
+    pub(crate) fn device(&mut self) -> &mut D {
+        self.device
+    }
+
     /// The block will wait for `stream` once it is freed.
-    pub(super) fn will_wait(&mut self, block: TraceBlock, stream: StreamId) {
+    pub(crate) fn will_wait(&mut self, block: usize, stream: StreamId) {
         let streams = self.fences.uses.entry(block).or_default();
         if !streams.contains(&stream) {
             streams.push(stream);
@@ -55,7 +61,7 @@ impl<'a, D> TimedDevice<'a, D> {
     }
 
     /// The block is about to be freed.
-    pub(super) fn will_free(&mut self, block: TraceBlock) {
+    pub(crate) fn will_free(&mut self, block: usize) {
         if self.fences.uses.is_empty() {
             return;
         }
@@ -69,8 +75,8 @@ impl<'a, D> TimedDevice<'a, D> {
     }
 
     /// Streams are done with the block.
-    pub(super) fn complete(&mut self, block: TraceBlock) {
-        self.fences.completed[block.index()] = true;
+    pub(crate) fn complete(&mut self, block: usize) {
+        self.fences.completed[block] = true;
     }
 }
 
@@ -86,7 +92,7 @@ impl<D: DeviceMemory> DeviceMemory for TimedDevice<'_, D> {
 
     fn query(&mut self, fence: Fence) -> bool {
         let held_back = match self.fences.blocks.get(&fence) {
-            Some(block) => !self.fences.completed[block.index()],
+            Some(block) => !self.fences.completed[*block],
             None => false,
         };
         !held_back && self.device.query(fence)
@@ -152,6 +158,10 @@ impl<D: DeviceMemory> DeviceMemory for TimedDevice<'_, D> {
 
     fn set_pool(&mut self, settings: PoolSettings) -> Result<(), Refusal> {
         self.device.set_pool(settings)
+    }
+
+    fn serve_lazily(&mut self) -> Result<(), Refusal> {
+        self.device.serve_lazily()
     }
 
     fn malloc_lazy(&mut self, size: u64) -> Result<Address, Refusal> {

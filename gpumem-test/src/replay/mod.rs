@@ -18,7 +18,7 @@ use crate::ids::{Address, BlockId, StreamId};
 use crate::policy::{Policy, Request};
 use crate::trace::{HeldBlock, SiteId, Trace, TraceBlock, TraceOp};
 
-use fences::{RecordedFences, TimedDevice};
+pub(crate) use fences::{RecordedFences, TimedDevice};
 pub use outcome::{ReplayOom, ReplayOutcome};
 use target::Direct;
 pub(crate) use target::ReplayTarget;

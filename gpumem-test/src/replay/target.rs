@@ -83,7 +83,7 @@ impl<P: Policy, D: DeviceMemory, S: EventSink> ReplayTarget for Direct<'_, '_, P
     }
 
     fn free(&mut self, block: TraceBlock, id: BlockId, stream: StreamId) -> Result<(), Error> {
-        self.device.will_free(block);
+        self.device.will_free(block.index());
         self.policy.free(self.device, &mut self.events, id, stream)
     }
 
@@ -93,12 +93,12 @@ impl<P: Policy, D: DeviceMemory, S: EventSink> ReplayTarget for Direct<'_, '_, P
         id: BlockId,
         stream: StreamId,
     ) -> Result<(), Error> {
-        self.device.will_wait(block, stream);
+        self.device.will_wait(block.index(), stream);
         self.policy.record_stream(id, stream)
     }
 
     fn complete(&mut self, block: TraceBlock) {
-        self.device.complete(block);
+        self.device.complete(block.index());
     }
 
     fn trim(&mut self) -> Result<(), Error> {

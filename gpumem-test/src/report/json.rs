@@ -5,6 +5,7 @@ pub(super) mod tests;
 
 use serde::Serialize;
 
+use crate::advice::Advice;
 use crate::check::{self, Amount, Bound, Compared, Ended, Place};
 use crate::ids::DeviceId;
 use crate::summary::Summary;
@@ -22,6 +23,7 @@ struct Document<'a> {
     end: End<'a>,
     findings: Vec<Broken>,
     snapshot_changed: bool,
+    advice: Option<&'a Advice>,
     summary: &'a Summary,
 }
 
@@ -56,6 +58,7 @@ pub(crate) fn json(judged: &Judged<'_>) -> String {
         bounds,
         findings,
         ended,
+        advice,
         snapshot,
     } = *judged;
     let snapshot_changed = snapshot != Compared::Equal;
@@ -81,6 +84,7 @@ pub(crate) fn json(judged: &Judged<'_>) -> String {
             })
             .collect(),
         snapshot_changed,
+        advice: advice.and_then(|advice| advice.as_ref().ok()),
         summary,
     };
     let mut text = serde_json::to_string_pretty(&document)

@@ -15,6 +15,7 @@ mod tests;
 
 use std::path::Path;
 
+use crate::advice::{Advice, NoAdvice};
 use crate::check::{Bounds, Compared, Ended, Finding};
 use crate::summary::Summary;
 
@@ -43,6 +44,8 @@ pub(crate) struct Judged<'a> {
     pub(crate) findings: &'a [Finding],
     /// How its body ended.
     pub(crate) ended: &'a Ended,
+    /// What it would have needed; none if it passed.
+    pub(crate) advice: Option<&'a Result<Advice, NoAdvice>>,
     /// Whether it is what the accepted snapshot holds.
     pub(crate) snapshot: Compared,
 }

@@ -31,6 +31,7 @@ pub(crate) fn failure(judged: &Judged<'_>, output: &str, next: &Next<'_>) -> Str
     if report.shown.is_empty() {
         report.moments_of_interest();
     }
+    report.advice();
     report.setup();
     report.beside();
     report.output(output);
@@ -71,6 +72,7 @@ impl<'a> Report<'a> {
 
     fn finding(&mut self, finding: &Finding) {
         let (summary, bounds) = (self.judged.summary, self.judged.bounds);
+        let tried = matches!(self.judged.advice, Some(Ok(_)));
         self.gap();
         self.line(0, &messages::finding(finding, summary, bounds));
         match (finding.bound, finding.place) {
@@ -102,10 +104,15 @@ impl<'a> Report<'a> {
             _ => {
                 if let Some(moment) = finding.moment(summary) {
                     self.moment(finding.device, moment);
+                    if finding.bound == Bound::MaxFragmentation
+                        && let Some(text) = messages::hole(moment, None)
+                    {
+                        self.line(2, &text);
+                    }
                 }
             }
         }
-        if let Some(help) = messages::help(finding, summary) {
+        if let Some(help) = messages::help(finding, summary, tried) {
             self.line(2, &format!("help: {help}"));
         }
     }
@@ -119,6 +126,9 @@ impl<'a> Report<'a> {
             self.line(2, &messages::failed_request(request));
             self.line(2, &messages::explanation(request, summary));
             self.moment(device, &request.at);
+            if let Some(text) = messages::hole(&request.at, Some(request.rounded)) {
+                self.line(2, &text);
+            }
         }
         if requests.len() > EXPLAINED {
             self.line(2, &messages::more_failed(requests.len() - EXPLAINED));
@@ -162,6 +172,27 @@ impl<'a> Report<'a> {
         }
     }
 
+    /// What would have helped, as replays have it.
+    fn advice(&mut self) {
+        let Judged {
+            summary,
+            bounds,
+            findings,
+            advice: Some(advice),
+            ..
+        } = *self.judged
+        else {
+            return;
+        };
+        let lines = messages::advice(advice, findings, summary, bounds);
+        if !lines.is_empty() {
+            self.gap();
+        }
+        for line in lines {
+            self.line(0, &line);
+        }
+    }
+
     fn setup(&mut self) {
         let summary = self.judged.summary;
         self.gap();
@@ -175,6 +206,9 @@ impl<'a> Report<'a> {
         self.line(2, &messages::setup(summary));
         for line in messages::settings(summary) {
             self.line(4, &line);
+        }
+        if let Some(line) = messages::neighbours(summary) {
+            self.line(2, &line);
         }
         for device in &summary.devices {
             if !device.timing.is_empty() {

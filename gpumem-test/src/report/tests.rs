@@ -4,8 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{Judged, Next, failure, messages};
+use crate::advice::NoAdvice;
+use crate::advice::tests::{
+    Played, ascending_shapes, growing_while_holding_the_old, hole_between_steps, play,
+};
 use crate::bytes::Bytes;
 use crate::check::{Bound, Bounds, Compared, Ended, judge};
+use crate::error::Error;
 use crate::event::{DriverMemory, EventKind, OomClass, SegmentKind};
 use crate::summary::testing::{MIB, Script};
 
@@ -82,6 +87,7 @@ fn report(script: &Script, bounds: &Bounds, ended: &Ended, output: &str) -> Stri
         bounds,
         findings: &findings,
         ended,
+        advice: None,
         snapshot: Compared::Equal,
     };
     let next = Next {
@@ -142,6 +148,7 @@ fn a_changed_snapshot_leads_to_its_review() {
         bounds: &Bounds::default(),
         findings: &[],
         ended: &Ended::Returned,
+        advice: None,
         snapshot: Compared::Differs,
     };
     let next = Next {
@@ -153,6 +160,7 @@ fn a_changed_snapshot_leads_to_its_review() {
     };
     insta::assert_snapshot!(failure(&judged, "-old\n+new", &next));
     let first = Judged {
+        advice: None,
         snapshot: Compared::NoneAccepted,
         ..judged
     };
@@ -295,11 +303,25 @@ fn every_class_of_out_of_memory_is_explained() {
             let request = &summary.devices[0].out_of_memories[0];
             lines.push(messages::failed_request(request));
             lines.push(format!("  {}", messages::explanation(request, &summary)));
-            let help = messages::help(finding, &summary).unwrap();
+            let help = messages::help(finding, &summary, false).unwrap();
             lines.push(format!("  help: {help}"));
         }
     }
     insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn neighbours_are_told_with_what_they_hold() {
+    let mut script = Script::new("driver");
+    assert_eq!(messages::neighbours(&script.summary()), None);
+    script.about().neighbours = vec![
+        ("10GiB".to_owned(), Some(10 << 30)),
+        ("tensorflow".to_owned(), None),
+    ];
+    assert_eq!(
+        messages::neighbours(&script.summary()).unwrap(),
+        "beside it, each with a context: `10GiB` holds 10.00 GiB, `tensorflow`"
+    );
 }
 
 #[test]
@@ -351,7 +373,7 @@ fn findings_of_the_whole_test_are_worded() {
     for bounds in &variants {
         for finding in judge(&summary, bounds) {
             lines.push(messages::finding(&finding, &summary, bounds));
-            if let Some(help) = messages::help(&finding, &summary) {
+            if let Some(help) = messages::help(&finding, &summary, false) {
                 lines.push(format!("  help: {help}"));
             }
         }
@@ -487,4 +509,123 @@ fn what_is_not_simulated_is_told_once_where_it_fails_the_test() {
         ..Bounds::default()
     };
     insta::assert_snapshot!(report(&script, &bounds, &Ended::Returned, ""));
+}
+
+/// What is advised to a test that was played.
+fn advised(played: &Played, bounds: &Bounds) -> String {
+    let findings = played.findings(bounds);
+    without_place(
+        &messages::advice(&played.advice(bounds), &findings, &played.summary, bounds).join("\n"),
+    )
+}
+
+/// A text with the places of the played tests as one word, since their lines move.
+fn without_place(text: &str) -> String {
+    let mut pieces = text.split("gpumem-test/src/advice/tests.rs:");
+    let mut told = pieces.next().unwrap_or("").to_owned();
+    for piece in pieces {
+        told.push_str("src/story.rs");
+        told.push_str(piece.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    told
+}
+
+#[test]
+fn what_would_have_passed_is_told_smallest_change_first() {
+    let played = play("caching", Some(8 << 30), hole_between_steps);
+    insta::assert_snapshot!(advised(&played, &Bounds::default()), @r#"
+    help: policy = "caching:expandable_segments:True" would have passed as far as the test got: peak reserved 7.01 GiB of 8.00 GiB
+    help: policy = "caching:max_split_size_mb:128" would have passed as far as the test got: peak reserved 7.00 GiB of 8.00 GiB
+    help: budget = "9216MiB" would have passed as far as the test got, and 2 MiB less would not
+    "#);
+    let bounds = Bounds {
+        max_reserved: Some(400 * MIB),
+        max_slack: Some(0.25),
+        ..Bounds::default()
+    };
+    let played = play("caching", None, ascending_shapes);
+    insta::assert_snapshot!(advised(&played, &bounds), @r#"
+    help: policy = "caching:expandable_segments:True" would have passed: slack 3.3%, peak reserved 300.00 MiB of 400.00 MiB
+    help: policy = "driver" would have passed: slack 9.4%, peak reserved 320.00 MiB of 400.00 MiB
+    "#);
+}
+
+#[test]
+fn buffers_to_free_earlier_are_told_with_what_that_saves() {
+    let bounds = Bounds {
+        max_allocated: Some(400 * MIB),
+        ..Bounds::default()
+    };
+    let played = play("driver", None, growing_while_holding_the_old);
+    insta::assert_snapshot!(advised(&played, &bounds), @r#"
+    none of 6 other settings would have passed
+    help: free the old buffer of src/story.rs before allocating the next: peak allocated falls by 200.00 MiB to 240.00 MiB, peak reserved falls by 192.00 MiB to 256.00 MiB, and the test would have passed
+    "#);
+    let played = play("driver", Some(400 * MIB), growing_while_holding_the_old);
+    insta::assert_snapshot!(advised(&played, &Bounds::default()), @r#"
+    help: policy = "caching" would have passed as far as the test got: peak reserved 400.00 MiB of 400.00 MiB
+    help: budget = "416MiB" would have passed as far as the test got, and 2 MiB less would not
+    help: free the old buffer of src/story.rs before allocating the next: peak allocated falls by 80.00 MiB to 200.00 MiB, peak reserved falls by 160.00 MiB to 224.00 MiB, and the test would have passed as far as the test got
+    "#);
+}
+
+#[test]
+fn that_nothing_would_have_passed_is_told_too() {
+    let bounds = Bounds {
+        max_allocated: Some(MIB),
+        ..Bounds::default()
+    };
+    let played = play("caching", None, ascending_shapes);
+    insta::assert_snapshot!(advised(&played, &bounds), @"none of 22 other settings would have passed");
+    let too_long = Err(NoAdvice::TooLong { operations: 12 });
+    let told = messages::advice(&too_long, &[], &played.summary, &bounds);
+    insta::assert_snapshot!(told.join("\n"), @"note: no other settings were tried: the test is too long for it (12 requests and frees)");
+    let error = Error::configuration("policy `x` is not in this version");
+    let told = messages::advice(&Err(NoAdvice::Failed(error)), &[], &played.summary, &bounds);
+    insta::assert_snapshot!(told.join("\n"), @"note: no other settings could be tried: policy `x` is not in this version");
+}
+
+#[test]
+fn an_approximate_advice_says_so_with_both_figures() {
+    let played = play("caching", Some(8 << 30), hole_between_steps);
+    let mut advice = played.advice(&Bounds::default()).unwrap();
+    advice.check.exact = false;
+    advice.check.replayed.out_of_memories = 0;
+    advice.left_out = 3;
+    advice.passing.clear();
+    let told = messages::advice(&Ok(advice), &[], &played.summary, &Bounds::default());
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    none of 2 other settings would have passed
+    help: budget = "9216MiB" would have passed as far as the test got, and 2 MiB less would not
+    note: this is approximate: a replay of the test as it is came to peak allocated 5.00 GiB, peak reserved 5.00 GiB, and the test itself to peak allocated 5.00 GiB, peak reserved 5.00 GiB, 1 failed request
+    note: 3 settings were not tried: the test is too long to try all
+    "#);
+}
+
+#[test]
+fn the_hole_that_is_too_small_is_told_with_what_pins_it() {
+    let played = play("caching", Some(8 << 30), hole_between_steps);
+    let request = &played.summary.devices[0].out_of_memories[0];
+    let told = messages::hole(&request.at, Some(request.rounded)).unwrap();
+    insta::assert_snapshot!(without_place(&told), @"the largest hole is 2.00 GiB, 2.00 GiB short; beside it: 1.00 GiB of src/story.rs");
+    assert_eq!(messages::hole(&request.at, Some(Bytes::mib(1))), None);
+    let mut script = Script::new("caching");
+    script
+        .segment(SegmentKind::Large, 0, 20 * MIB)
+        .at("src/a.rs:1")
+        .alloc(0, 4 * MIB)
+        .checkpoint("load")
+        .at("")
+        .alloc(4 * MIB, 8 * MIB)
+        .at("src/b.rs:2")
+        .alloc(12 * MIB, 2 * MIB)
+        .alloc(14 * MIB, 6 * MIB)
+        .free(4 * MIB)
+        .free_later(0)
+        .out_of_memory(OomClass::Fragmented, 9 * MIB);
+    let summary = script.summary();
+    let at = &summary.devices[0].out_of_memories[0].at;
+    insta::assert_snapshot!(messages::hole(at, None).unwrap(), @r#"
+    the largest hole is 8.00 MiB; between 4.00 MiB that is freed and pending and 2.00 MiB of src/b.rs:2 (made after checkpoint "load")
+    "#);
 }

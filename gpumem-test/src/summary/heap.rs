@@ -18,6 +18,8 @@ pub(super) struct LiveBlock {
     pub(super) thread: ThreadIndex,
     /// The run that it was made in; none before the first.
     pub(super) run: Option<u32>,
+    /// How many checkpoints were before it.
+    pub(super) checkpoints: u32,
 }
 
 /// A segment that the device gave in one piece.
@@ -36,6 +38,9 @@ pub(super) type MapMark = (u64, StreamId);
 /// Source: driver 580.159 on an H200, as `device/sim/direct.rs` has it.
 const PAGE: u64 = 2 << 20;
 
+/// The pass of a request under bfc, counted from the first retry, before which the original waits.
+const WAITS_BEFORE: u64 = 2;
+
 /// The counters, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Levels {
@@ -43,7 +48,8 @@ pub(super) struct Levels {
     pub(super) allocated: u64,
     pub(super) active: u64,
     pub(super) reserved: u64,
-    /// Of the pages that hold what is reserved; under `lazy`, of those that have memory.
+    /// Of the pages that hold what is reserved; where memory comes at the first write, of those that
+    /// were written.
     pub(super) pages: u64,
 }
 
@@ -54,6 +60,8 @@ pub(super) struct Levels {
 #[derive(Debug, Default)]
 pub(super) struct Heap {
     kind: PolicyKind,
+    /// Whether pages have memory only where the events say so.
+    follows_writes: bool,
     pub(super) live: BTreeMap<u64, LiveBlock>,
     /// Freed and not completed, with the stream of the block. Under `driver` a request may get
     /// such bytes (stream order makes it safe), and what completes is a piece that frees joined,
@@ -64,11 +72,16 @@ pub(super) struct Heap {
     /// Pages of segments that were written, where their memory comes then.
     committed: Ranges<()>,
     pub(super) counts: Counts,
+    /// How often a request under bfc would have been waited with.
+    pub(super) waits: u64,
+    /// Passes that the present request made after its first.
+    passes: u64,
     requested: u64,
     allocated: u64,
     segment_bytes: u64,
     segment_pages: u64,
     run: Option<u32>,
+    checkpoints: u32,
 }
 
 impl Heap {
@@ -77,6 +90,19 @@ impl Heap {
             kind,
             ..Self::default()
         }
+    }
+
+    /// The heap of a device that says which pages were written first, if the policy's are such.
+    pub(super) fn of_device(kind: PolicyKind, is_simulated: bool) -> Self {
+        Self {
+            follows_writes: kind == PolicyKind::Lazy && is_simulated,
+            ..Self::new(kind)
+        }
+    }
+
+    /// Whether pages have memory only where the events say so.
+    pub(super) fn follows_writes(&self) -> bool {
+        self.follows_writes
     }
 
     /// The policy whose heap it is.
@@ -90,9 +116,10 @@ impl Heap {
             allocated: self.allocated,
             active: self.allocated + self.pending.total(),
             reserved: self.segment_bytes + self.mapped.total(),
-            pages: match self.kind {
-                PolicyKind::Lazy => self.committed.total(),
-                _ => self.segment_pages + self.mapped.total(),
+            pages: if self.follows_writes {
+                self.committed.total()
+            } else {
+                self.segment_pages + self.mapped.total()
             },
         }
     }
@@ -100,6 +127,11 @@ impl Heap {
     /// Blocks made from here on belong to `run`.
     pub(super) fn begin_run(&mut self, run: u32) {
         self.run = Some(run);
+    }
+
+    /// Blocks made from here on come after one checkpoint more.
+    pub(super) fn pass_checkpoint(&mut self) {
+        self.checkpoints += 1;
     }
 
     /// The run that blocks are made in.
@@ -114,6 +146,7 @@ impl Heap {
                 extent, requested, ..
             } => {
                 self.counts.allocations += 1;
+                self.passes = 0;
                 let (start, end) = bounds(extent);
                 self.pending.remove(start, end);
                 self.take_live(start);
@@ -125,6 +158,7 @@ impl Heap {
                         site: event.site,
                         thread: event.thread,
                         run: self.run,
+                        checkpoints: self.checkpoints,
                     },
                 );
                 self.requested += requested;
@@ -171,12 +205,17 @@ impl Heap {
                 let (start, end) = bounds(extent);
                 self.mapped.remove(start, end);
             }
+            EventKind::Retry { .. } => {
+                self.counts.retries += 1;
+                self.passes += 1;
+                self.waits += u64::from(self.kind.is_bfc() && self.passes == WAITS_BEFORE);
+            }
             EventKind::Committed { extent } => {
                 let (start, end) = bounds(extent);
                 self.committed.insert(start, end, ());
             }
-            EventKind::Retry { .. } => self.counts.retries += 1,
             EventKind::OutOfMemory { .. } => {
+                self.passes = 0;
                 self.counts.allocations += 1;
                 self.counts.out_of_memories += 1;
             }
@@ -196,6 +235,38 @@ impl Heap {
             | EventKind::DeviceSample { .. }
             | EventKind::ShadowDiffers { .. }
             | EventKind::BudgetExceeded { .. } => {}
+        }
+    }
+
+    /// What lies right before and right after `[from, to)` in the same segment: the bytes, and the
+    /// block unless it was freed and is pending.
+    pub(super) fn beside(&self, from: u64, to: u64) -> Vec<(u64, Option<&LiveBlock>)> {
+        let segment = self.segments.range(..to).next_back();
+        let (first, last) = match segment {
+            Some((start, segment)) => (*start, start.saturating_add(segment.size)),
+            // Mapped memory, which is no segment.
+            None => (0, u64::MAX),
+        };
+        let before = (from != first).then(|| self.ending_at(from)).flatten();
+        let after = (to != last).then(|| self.starting_at(to)).flatten();
+        before.into_iter().chain(after).collect()
+    }
+
+    fn ending_at(&self, place: u64) -> Option<(u64, Option<&LiveBlock>)> {
+        let block = self.live.range(..place).next_back();
+        let block = block.filter(|(start, block)| start.saturating_add(block.size) == place);
+        let pending = || self.pending.iter().find(|(_, end, _)| *end == place);
+        match block {
+            Some((_, block)) => Some((block.size, Some(block))),
+            None => pending().map(|(start, end, _)| (end - start, None)),
+        }
+    }
+
+    fn starting_at(&self, place: u64) -> Option<(u64, Option<&LiveBlock>)> {
+        let pending = || self.pending.iter().find(|(start, ..)| *start == place);
+        match self.live.get(&place) {
+            Some(block) => Some((block.size, Some(block))),
+            None => pending().map(|(start, end, _)| (end - start, None)),
         }
     }
 

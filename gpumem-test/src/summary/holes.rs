@@ -25,6 +25,8 @@ pub(super) struct Holes {
     pub(super) pinned: u64,
     /// The largest hole of those.
     pub(super) largest_pinned: u64,
+    /// Where that is, `[from, to)`; among equals the one at the lowest address.
+    pub(super) largest_pinned_at: Option<(u64, u64)>,
     /// The largest request that would succeed without asking the device.
     pub(super) largest_free: u64,
 }
@@ -54,7 +56,7 @@ impl Holes {
             };
             for (from, to) in Gaps::new(&busy, start, end) {
                 if (from, to) != (start, end) || segment.kind == SegmentKind::KeptRegion {
-                    holes.pin(to - from);
+                    holes.pin(from, to);
                 }
                 holes.largest_free = holes.largest_free.max((to - from).min(limit));
             }
@@ -63,7 +65,7 @@ impl Holes {
             let small = heap.kind() == PolicyKind::Caching && page == SMALL_PAGE;
             let limit = if small { SMALL_LIMIT } else { u64::MAX };
             for (from, to) in Gaps::new(&busy, start, end) {
-                holes.pin_partial_pages(from - start, to - start, page);
+                holes.pin_partial_pages(start, from - start, to - start, page);
                 holes.largest_free = holes.largest_free.max((to - from).min(limit));
             }
         }
@@ -84,21 +86,25 @@ impl Holes {
         1.0 - self.largest_pinned as f64 / self.pinned as f64
     }
 
-    fn pin(&mut self, size: u64) {
+    fn pin(&mut self, from: u64, to: u64) {
+        let size = to - from;
         self.pinned += size;
-        self.largest_pinned = self.largest_pinned.max(size);
+        if size > self.largest_pinned {
+            self.largest_pinned = size;
+            self.largest_pinned_at = Some((from, to));
+        }
     }
 
     /// Pins `[from, to)`, counted from the start of the first page, less the whole pages in it.
-    fn pin_partial_pages(&mut self, from: u64, to: u64, page: u64) {
+    fn pin_partial_pages(&mut self, start: u64, from: u64, to: u64, page: u64) {
         let page = page.max(1);
         let first = from.div_ceil(page).saturating_mul(page);
         let last = to / page * page;
         if first < last {
-            self.pin(first - from);
-            self.pin(to - last);
+            self.pin(start + from, start + first);
+            self.pin(start + last, start + to);
         } else {
-            self.pin(to - from);
+            self.pin(start + from, start + to);
         }
     }
 }

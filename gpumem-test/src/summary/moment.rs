@@ -9,16 +9,17 @@ use crate::ledger::Recording;
 
 use super::heap::Heap;
 use super::holes::Holes;
-use super::{Holder, Moment, Others};
+use super::{Holder, Hole, Moment, Others, Pin};
 
 /// Holders that are named; the rest is summed.
 const NAMED: usize = 5;
 
 impl Moment {
-    /// The heap after event `event` (counted from 1).
+    /// The heap after event `event` (counted from 1); `checkpoints` has the names of all by event.
     pub(super) fn of(
         heap: &Heap,
         recording: &Recording,
+        checkpoints: &BTreeMap<usize, Rc<str>>,
         event: usize,
         after: Option<&Rc<str>>,
     ) -> Self {
@@ -48,6 +49,7 @@ impl Moment {
             reserved: Bytes::new(levels.reserved),
             pinned_free: Bytes::new(holes.pinned),
             largest_pinned: Bytes::new(holes.largest_pinned),
+            hole: hole(heap, &holes, recording, checkpoints),
             largest_free: Bytes::new(holes.largest_free),
             fragmentation: holes.fragmentation(levels.reserved),
             slack: share(levels.reserved, levels.allocated),
@@ -57,6 +59,33 @@ impl Moment {
             others,
         }
     }
+}
+
+/// The largest pinned hole, with the blocks right beside it.
+fn hole(
+    heap: &Heap,
+    holes: &Holes,
+    recording: &Recording,
+    checkpoints: &BTreeMap<usize, Rc<str>>,
+) -> Option<Hole> {
+    let (from, to) = holes.largest_pinned_at?;
+    let pins = heap
+        .beside(from, to)
+        .into_iter()
+        .map(|(bytes, block)| Pin {
+            site: block.map_or_else(String::new, |block| recording.text(block.site).to_owned()),
+            bytes: Bytes::new(bytes),
+            after: block
+                .and_then(|block| (block.checkpoints as usize).checked_sub(1))
+                .and_then(|before| checkpoints.values().nth(before))
+                .map(|name| name.to_string()),
+            pending: block.is_none(),
+        })
+        .collect();
+    Some(Hole {
+        bytes: Bytes::new(to - from),
+        pins,
+    })
 }
 
 /// Names the largest holders and sums the others.

@@ -45,6 +45,7 @@ impl Passed {
                     site: event.site,
                     thread: event.thread,
                     run,
+                    checkpoints: 0,
                 };
                 self.live.insert(key, (block, charged));
                 let sum = self.sums.entry(memory).or_default();

@@ -39,6 +39,14 @@ impl DeviceMemory for AnyDevice {
         either!(self, device => device.free_without_budget())
     }
 
+    fn held_by_others(&self) -> Option<u64> {
+        either!(self, device => device.held_by_others())
+    }
+
+    fn free_without_others(&self) -> u64 {
+        either!(self, device => device.free_without_others())
+    }
+
     fn granularity(&self) -> u64 {
         either!(self, device => device.granularity())
     }
@@ -82,6 +90,10 @@ impl DeviceMemory for AnyDevice {
 
     fn set_pool(&mut self, settings: PoolSettings) -> Result<(), Refusal> {
         either!(self, device => device.set_pool(settings))
+    }
+
+    fn serve_lazily(&mut self) -> Result<(), Refusal> {
+        either!(self, device => device.serve_lazily())
     }
 
     #[inline]

@@ -36,6 +36,11 @@ impl<R: RawDriver> Card<R> {
         }
     }
 
+    /// Bytes of pages that have addresses by managed memory.
+    pub fn promised(&self) -> u64 {
+        self.model.promised()
+    }
+
     /// Whether pages that the model has added fit on the card, all of them written.
     fn fits(&self, grown: u64) -> bool {
         let was_free = self.card().free_after_context();

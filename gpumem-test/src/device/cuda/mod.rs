@@ -15,11 +15,12 @@ mod lazy;
 mod memory;
 mod notices;
 mod nvml;
+mod others;
 mod pools;
 mod raw;
 mod streams;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 #[cfg(feature = "cuda")]
 mod enabled;
@@ -33,7 +34,9 @@ use disabled as driver;
 pub use self::account::ShadowDifference;
 pub use self::card::Card;
 pub use self::driver::count;
+pub(crate) use self::driver::{glance, open};
 pub use self::nvml::{CardUse, Nvml, PeakSampler};
+pub(crate) use self::raw::CardGlance;
 pub use self::raw::{DriverError, RawDriver};
 
 /// A real device, by its driver.

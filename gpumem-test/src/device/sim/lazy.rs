@@ -10,7 +10,7 @@
 
 use super::SimDevice;
 use super::direct::{Direct, PAGE};
-use crate::device::Refusal;
+use crate::device::{BackingChange, Refusal};
 use crate::ids::Address;
 use crate::mutant::mutant;
 
@@ -24,10 +24,17 @@ impl SimDevice {
         if size == 0 {
             return Err(Refusal::InvalidValue);
         }
+        self.lazily();
+        let Self { lazy, supply, .. } = self;
+        let lazy = lazy.as_mut().ok_or(Refusal::NotSupported)?;
+        lazy.allocate(supply, size)
+    }
+
+    /// Makes the allocator of such memory, if there is none yet.
+    pub(super) fn lazily(&mut self) {
         // Reserved ranges are given upwards in the same part of the address space.
         let base = self.vmm.end_of_window() - ABOVE;
-        let lazy = (self.lazy).get_or_insert_with(|| Box::new(Direct::lazy(base)));
-        lazy.allocate(&mut self.supply, size)
+        (self.lazy).get_or_insert_with(|| Box::new(Direct::lazy(base)));
     }
 
     /// Whether an address lies in a page of such memory.
@@ -43,10 +50,18 @@ impl SimDevice {
         }
     }
 
-    /// Whether pages at an address are plain memory with memory from the start, while a policy has
-    /// only the other kind.
-    pub(super) fn is_past_lazy(&self, address: Address) -> bool {
-        self.lazy.is_some() && address.0 >= self.vmm.end_of_window()
+    /// Whether a change is one of such memory, which lies below other plain memory.
+    pub(super) fn is_lazy(&self, change: BackingChange) -> bool {
+        match change {
+            BackingChange::SharedPageTaken(address)
+            | BackingChange::SharedPageReturned(address)
+            | BackingChange::OwnPagesTaken(address, _)
+            | BackingChange::OwnPagesReturned(address, _) => address.0 < self.vmm.end_of_window(),
+            BackingChange::Committed(..) | BackingChange::CommitRefused(..) => true,
+            BackingChange::ChunkBacked(..)
+            | BackingChange::ChunkReleased(..)
+            | BackingChange::Settled(..) => false,
+        }
     }
 
     /// Bytes of pages that have memory by their first write.

@@ -62,6 +62,15 @@ impl DeviceMemory for SimDevice {
         self.supply.free_without_budget()
     }
 
+    /// Known exactly: nobody else is there but those whom the test declared.
+    fn held_by_others(&self) -> Option<u64> {
+        Some(self.supply.others())
+    }
+
+    fn free_without_others(&self) -> u64 {
+        self.supply.free_without_others()
+    }
+
     fn granularity(&self) -> u64 {
         self.profile.granularity.max(GRANULARITY)
     }
@@ -132,6 +141,11 @@ impl DeviceMemory for SimDevice {
         self.set_default_pool(settings)
     }
 
+    fn serve_lazily(&mut self) -> Result<(), Refusal> {
+        self.lazily();
+        Ok(())
+    }
+
     fn malloc_lazy(&mut self, size: u64) -> Result<Address, Refusal> {
         self.take_lazily(size)
     }
@@ -150,20 +164,18 @@ impl DeviceMemory for SimDevice {
         self.supply.watch(watch);
     }
 
-    /// Changes of pools that the program made are left out: no policy serves from them. So are those
-    /// of plain memory past a policy whose pages come at the first write.
+    /// Changes of pools that the program made are left out: no policy serves from them. Where a policy
+    /// serves lazily, so are all but those of such memory.
     fn next_change(&mut self) -> Option<BackingChange> {
         loop {
             let change = self.supply.next_change()?;
-            let of_pool = match change {
-                BackingChange::SharedPageTaken(address)
-                | BackingChange::SharedPageReturned(address)
-                | BackingChange::OwnPagesTaken(address, _)
-                | BackingChange::OwnPagesReturned(address, _)
-                    if self.is_past_lazy(address) =>
-                {
-                    continue;
+            if self.lazy.is_some() {
+                if self.is_lazy(change) {
+                    return Some(change);
                 }
+                continue;
+            }
+            let of_pool = match change {
                 BackingChange::ChunkBacked(address, _)
                 | BackingChange::ChunkReleased(address, _)
                 | BackingChange::Settled(address, _) => self.pool_at(address),

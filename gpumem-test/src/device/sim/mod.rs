@@ -284,7 +284,8 @@ impl SimDevice {
             None => MemoryInfo {
                 free: self.profile.free_after_context()
                     - self.supply.used()
-                    - self.supply.outside(),
+                    - self.supply.outside()
+                    - self.supply.others(),
                 total: self.profile.total,
             },
         }
@@ -327,7 +328,7 @@ impl SimDevice {
             "what is used is what the parts hold"
         );
         assert!(
-            used + self.supply.outside() <= self.profile.usable(),
+            used + self.supply.outside() + self.supply.others() <= self.profile.usable(),
             "no more is used than there is"
         );
     }

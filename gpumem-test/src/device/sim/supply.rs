@@ -18,6 +18,8 @@ pub(super) struct Supply {
     promised: u64,
     /// What the driver took for itself since the primary context was made.
     outside: u64,
+    /// What other processes hold, their contexts included.
+    others: u64,
     budget: Option<u64>,
     watched: bool,
     changes: VecDeque<BackingChange>,
@@ -32,6 +34,7 @@ impl Supply {
             used: 0,
             promised: 0,
             outside: 0,
+            others: 0,
             budget: None,
             watched: false,
             changes: VecDeque::new(),
@@ -54,12 +57,21 @@ impl Supply {
 
     /// Bytes that could still be had if there were no budget.
     pub(super) fn free_without_budget(&self) -> u64 {
-        self.usable.saturating_sub(self.used + self.outside)
+        self.usable
+            .saturating_sub(self.used + self.outside + self.others)
     }
 
     /// Bytes that can still be had.
     pub(super) fn free(&self) -> u64 {
-        let device = self.free_without_budget();
+        self.within_budget(self.free_without_budget())
+    }
+
+    /// Bytes that could still be had if other processes held nothing.
+    pub(super) fn free_without_others(&self) -> u64 {
+        self.within_budget(self.usable.saturating_sub(self.used + self.outside))
+    }
+
+    fn within_budget(&self, device: u64) -> u64 {
         match self.budget {
             Some(_) if mutant!(BudgetIsIgnored) => device,
             Some(budget) => device.min(budget.saturating_sub(self.used + self.promised)),
@@ -143,6 +155,19 @@ impl Supply {
 
     pub(super) fn outside(&self) -> u64 {
         self.outside
+    }
+
+    /// Lets other processes hold `bytes` in place of what they held, if there are so many.
+    pub(super) fn set_others(&mut self, bytes: u64) -> bool {
+        let enough = bytes <= self.usable.saturating_sub(self.used + self.outside);
+        if enough {
+            self.others = bytes;
+        }
+        enough
+    }
+
+    pub(super) fn others(&self) -> u64 {
+        self.others
     }
 
     /// Drops what is stored in a range whose memory went back.

@@ -101,6 +101,53 @@ fn each_policy_and_argument_is_a_test_and_names_are_sorted() {
 }
 
 #[test]
+fn neighbours_are_read_in_their_order() {
+    let options = Options {
+        neighbours: &["10GiB", " tensorflow:per_process_gpu_memory_fraction=0.45"],
+        ..Options::DEFAULT
+    };
+    let cases = cases(
+        vec![entry("crate", "shares", options)],
+        &Settings::default(),
+    );
+    let neighbours: Vec<_> = cases[0]
+        .neighbours
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        neighbours,
+        ["10GiB", "tensorflow:per_process_gpu_memory_fraction=0.45"]
+    );
+}
+
+#[test]
+fn every_wrong_neighbour_is_a_mistake() {
+    let options = Options {
+        neighbours: &[
+            "10",
+            "xla:fractoin=0.5",
+            "tensorflow:allow_growth=true",
+            "xla:XLA_PYTHON_CLIENT_PREALLOCATE=false",
+        ],
+        ..Options::DEFAULT
+    };
+    let told = mistakes(
+        vec![entry("crate", "shares", options)],
+        &Settings::default(),
+    );
+    for part in [
+        "error: test `shares`: the size `10` has no unit",
+        "did you mean `fraction`?",
+        "neighbour `tensorflow:allow_growth=true` takes nothing until it is asked",
+        "neighbour `xla:XLA_PYTHON_CLIENT_PREALLOCATE=false` takes nothing until",
+        "no test was run: 4 mistakes",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+}
+
+#[test]
 fn the_environments_policy_replaces_a_list() {
     let settings = Settings {
         policy: Some("caching".parse().unwrap()),
@@ -251,13 +298,20 @@ fn a_share_on_another_device_is_not_compared() {
         snapshot: Some(SnapshotOption { name: None }),
         ..Options::DEFAULT
     };
+    let left = Options {
+        neighbours: &["10GiB"],
+        snapshot: Some(SnapshotOption { name: None }),
+        ..Options::DEFAULT
+    };
     for (device, compared) in [("sim:h200", true), ("sim:24GiB", false)] {
         let settings = Settings {
             device: Some(device.parse().unwrap()),
             ..Settings::default()
         };
-        let cases = cases(vec![entry("crate", "test", share)], &settings);
-        assert_eq!(cases[0].incomparable.is_none(), compared, "{device}");
+        for options in [share, left] {
+            let cases = cases(vec![entry("crate", "test", options)], &settings);
+            assert_eq!(cases[0].incomparable.is_none(), compared, "{device}");
+        }
     }
 }
 

@@ -209,6 +209,7 @@ fn refused_write(size: u64, free: u64) -> EventKind {
         class: shortage.class(),
         device_free: free,
         largest_free: 0,
+        held_by_others: None,
     }
 }
 

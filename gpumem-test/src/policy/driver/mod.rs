@@ -54,6 +54,8 @@ pub struct DriverPolicy {
     statistics: Statistics,
     /// Whether the device was asked to keep its changes, and its pool was set up.
     is_prepared: bool,
+    /// Whether the last request waited for the null stream.
+    has_waited: bool,
 }
 
 impl DriverPolicy {
@@ -87,6 +89,12 @@ impl DriverPolicy {
             route: Route::Lazy,
             ..Self::default()
         }
+    }
+
+    /// Whether the last request waited for the null stream. A simulated device only counts: whoever
+    /// runs functions of the program in streams must let them end.
+    pub(crate) fn has_waited(&self) -> bool {
+        self.has_waited
     }
 
     /// Where requests go.
@@ -151,6 +159,10 @@ impl Policy for DriverPolicy {
                 let set = device.set_pool(self.pool);
                 set.map_err(|refusal| refusal.into_error("setting up the pool of `async`"))?;
             }
+            if self.route == Route::Lazy {
+                let ready = device.serve_lazily();
+                ready.map_err(|refusal| refusal.into_error("serving lazily"))?;
+            }
             device.watch_changes(true);
             self.is_prepared = true;
         }
@@ -180,7 +192,7 @@ impl Policy for DriverPolicy {
             Allocator::Lazy => device.malloc_lazy(request.size),
         };
         let size = allocator.rounded(request.size);
-        let is_used = allocator == Allocator::Pool
+        self.has_waited = allocator == Allocator::Pool
             && request.origin == Origin::Plain
             && outcome.is_ok_and(|address| self.overlaps_pending(address.0, size));
         self.drain(device, events);
@@ -218,7 +230,7 @@ impl Policy for DriverPolicy {
             requested,
             origin: request.origin,
         });
-        if is_used && !mutant!(PlainRequestForgetsToWait) {
+        if self.has_waited && !mutant!(PlainRequestForgetsToWait) {
             self.wait_for_null_stream(device, events);
         }
         Ok(Block { id, address, size })

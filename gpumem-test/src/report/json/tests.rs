@@ -7,10 +7,47 @@ use serde_json::Value;
 
 use super::super::tests::{strict, training};
 use super::{Judged, json};
+use crate::advice::tests::{growing_while_holding_the_old, play};
 use crate::check::{Bounds, Compared, Ended, judge};
-use crate::event::{DriverMemory, EventKind};
+use crate::event::{DriverMemory, EventKind, OomClass};
 use crate::summary::Summary;
 use crate::summary::testing::{MIB, Script};
+
+/// The document of a test that has advice of every kind.
+fn advised() -> serde_json::Value {
+    let bounds = Bounds {
+        max_reserved: Some(500 * MIB),
+        ..Bounds::default()
+    };
+    let played = play("caching", Some(800 * MIB), growing_while_holding_the_old);
+    let advice = played.advice(&bounds);
+    let text = json(&Judged {
+        summary: &played.summary,
+        bounds: &bounds,
+        findings: &played.findings(&bounds),
+        ended: &played.ended,
+        advice: Some(&advice),
+        snapshot: Compared::Equal,
+    });
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_document_has_the_advice() {
+    let document = advised();
+    let advice = &document["advice"];
+    assert_eq!(advice["check"]["exact"], true);
+    assert_eq!(advice["reach"], "test");
+    let policy = &advice["passing"][0]["policy"];
+    assert_eq!(policy, "caching:expandable_segments:True");
+    assert_eq!(advice["overlap"]["times"], 4);
+    let none = document_of_a_pass();
+    assert_eq!(none["advice"], serde_json::Value::Null);
+}
+
+fn document_of_a_pass() -> serde_json::Value {
+    document(&Script::new("driver"), &Bounds::default(), &Ended::Returned)
+}
 
 fn document(script: &Script, bounds: &Bounds, ended: &Ended) -> serde_json::Value {
     let summary = script.summary();
@@ -20,6 +57,7 @@ fn document(script: &Script, bounds: &Bounds, ended: &Ended) -> serde_json::Valu
         bounds,
         findings: &findings,
         ended,
+        advice: None,
         snapshot: Compared::Equal,
     });
     serde_json::from_str(&text).unwrap()
@@ -197,7 +235,12 @@ fn documents_have_exactly_the_documented_keys() {
         max_process_memory: Some(1),
         ..Bounds::default()
     };
+    let mut shared = Script::new("driver");
+    shared.about().neighbours = vec![("1GiB".to_owned(), Some(1 << 30)), ("xla".to_owned(), None)];
+    shared.out_of_memory(OomClass::OutsideProcess, MIB);
     let documents = [
+        document(&shared, &Bounds::default(), &Ended::Returned),
+        advised(),
         document(&passing, &strict(), &Ended::Returned),
         document(&training(), &unknown, &Ended::Returned),
         document(&training(), &strict(), &Ended::Returned),

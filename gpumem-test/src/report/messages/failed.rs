@@ -61,10 +61,16 @@ pub(in crate::report) fn explanation(request: &FailedRequest, summary: &Summary)
             "{pending} is freed, but a stream may still use it; this request could have had {}",
             request.largest_free
         ),
-        OomClass::OutsideProcess => format!(
-            "the device has {free} of {} free, and this test reserved only {}",
-            summary.device_total, at.reserved
-        ),
+        OomClass::OutsideProcess => {
+            let theirs = match request.held_by_others {
+                Some(bytes) => format!("{bytes} of the device's {}", summary.device_total),
+                None => format!("most of the device's {}", summary.device_total),
+            };
+            format!(
+                "other processes hold {theirs}, their contexts included; {free} is free, and this test reserved only {}",
+                at.reserved
+            )
+        }
     }
 }
 
@@ -78,7 +84,11 @@ fn left_of_budget(request: &FailedRequest, summary: &Summary) -> Option<Bytes> {
 }
 
 /// What can be done about a request that failed.
-pub(super) fn help(finding: &Finding, summary: &Summary) -> Option<String> {
+pub(super) fn help(
+    finding: &Finding,
+    summary: &Summary,
+    others_were_tried: bool,
+) -> Option<String> {
     let Place::OutOfMemory(index) = finding.place else {
         return None;
     };
@@ -90,13 +100,25 @@ pub(super) fn help(finding: &Finding, summary: &Summary) -> Option<String> {
     let first = match request.class {
         OomClass::Exhausted => "hold less at once, or run on a larger device",
         OomClass::Fragmented => match expandable(summary) {
-            Some(policy) => return Some(format!("{policy} joins such holes; {ALLOW}")),
-            None => "free the blocks that lie between the holes",
+            Some(policy) if !others_were_tried => {
+                return Some(format!("{policy} joins such holes; {ALLOW}"));
+            }
+            _ => "free the blocks that lie between the holes",
         },
+        OomClass::Budget if summary.budget.is_none() => {
+            "hold less at once, or raise the policy's limit"
+        }
         OomClass::Budget => "hold less at once, or raise budget",
-        OomClass::CachedElsewhere => "call gpu.empty_cache() when a stream has done its work",
-        OomClass::FreesPending => "call gpu.synchronize() before this request",
-        OomClass::OutsideProcess => "end the other processes that use the device",
+        // What could be given back whole was, before the request failed: no trim helps.
+        OomClass::CachedElsewhere => {
+            "request it on the stream or pool that has the memory, or free the blocks that keep its segments there"
+        }
+        OomClass::FreesPending => {
+            "wait for the stream that uses it, by stream.synchronize() or gpu.synchronize(), before this request"
+        }
+        OomClass::OutsideProcess => {
+            "start this process first, or have the others take less (TensorFlow: allow_growth or per_process_gpu_memory_fraction, JAX: XLA_PYTHON_CLIENT_MEM_FRACTION)"
+        }
     };
     Some(format!("{first}; {ALLOW}"))
 }

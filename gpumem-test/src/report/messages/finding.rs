@@ -152,8 +152,13 @@ fn shares(first: f64, second: f64) -> [String; 2] {
         .unwrap_or_else(|| print(1))
 }
 
-/// What can be done about a finding; none where there is nothing useful to say.
-pub(in crate::report) fn help(finding: &Finding, summary: &Summary) -> Option<String> {
+/// What can be done about a finding; none where there is nothing useful to say. Other settings are
+/// only guessed at where none were tried.
+pub(in crate::report) fn help(
+    finding: &Finding,
+    summary: &Summary,
+    others_were_tried: bool,
+) -> Option<String> {
     let option = option(finding.bound);
     let moment = finding.moment(summary);
     Some(match finding.bound {
@@ -174,8 +179,8 @@ pub(in crate::report) fn help(finding: &Finding, summary: &Summary) -> Option<St
         }
         Bound::MaxReserved | Bound::MaxSlack | Bound::MaxFragmentation => {
             match failed::expandable(summary) {
-                Some(policy) => format!("{policy} may need less; else raise {option}"),
-                None => format!("hold less at once, or raise {option}"),
+                Some(policy) if !others_were_tried => format!("{policy} may need less; else raise {option}"),
+                _ => format!("hold less at once, or raise {option}"),
             }
         }
         Bound::MaxLeak => {
@@ -191,7 +196,7 @@ pub(in crate::report) fn help(finding: &Finding, summary: &Summary) -> Option<St
             format!("reuse buffers, or raise {option}")
         }
         Bound::ShouldOom => "lower budget, or remove should_oom".to_owned(),
-        Bound::OutOfMemory => return failed::help(finding, summary),
+        Bound::OutOfMemory => return failed::help(finding, summary, others_were_tried),
         Bound::LostEvents => {
             "let the ledger hold more, as in GPUMEM_LEDGER_EVENTS=16000000, or split the test"
                 .to_owned()
