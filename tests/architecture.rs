@@ -15,6 +15,7 @@ const VOCABULARY: [&str; 10] = [
 /// A room and the rooms that it may use besides the vocabulary.
 const DIRECTIONS: [(&str, &[&str]); 17] = [
     ("device", &[]),
+    ("doctor", &["device"]),
     ("ledger", &[]),
     ("callsite", &["ledger"]),
     ("policy", &["device"]),

@@ -130,6 +130,7 @@ impl Picture {
             total: info.total,
             free: info.free,
             budget: Some(self.budget),
+            unusable: device.profile().unusable_tail,
             compute_major: device.profile().compute_capability.0,
         };
         (device, card)

@@ -8,7 +8,9 @@ use quote::{ToTokens, quote, quote_spanned};
 
 use crate::options::Options;
 use crate::signature::Function;
-use crate::value::{Arg, Args, Budget, Count, Leak, Policies, Reason, Share, Size, SnapshotName};
+use crate::value::{
+    Arg, Args, Budget, Count, Leak, Neighbours, Policies, Reason, Share, Size, SnapshotName,
+};
 
 /// The registration of `function`.
 pub(crate) fn expand(options: &Options, function: &Function) -> TokenStream {
@@ -128,6 +130,10 @@ fn fields(options: &Options) -> Vec<TokenStream> {
     if let Some(given) = &options.policy {
         let Policies(policies) = &given.value;
         set("policies", quote!(&[#(#policies),*]));
+    }
+    if let Some(given) = &options.neighbours {
+        let Neighbours(neighbours) = &given.value;
+        set("neighbours", quote!(&[#(#neighbours),*]));
     }
     if let Some(given) = &options.device {
         set("device", some(&given.value.0));

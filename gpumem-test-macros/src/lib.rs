@@ -45,8 +45,9 @@ use signature::Function;
 /// | option | value | meaning | without it |
 /// |---|---|---|---|
 /// | `budget` | `"2GiB"`, `"80%"` | hard cap on reserved bytes: the device refuses any byte beyond it, and the code sees it as the device's total | the device's own memory |
-/// | `policy` | `"caching"`, `["driver", "caching"]` | the allocator and its options; a list makes one test each | `"driver"` |
-/// | `device` | `"cuda:0"`, `"sim:rtx4090"`, `"sim:24GiB"`, `"sim:h200*2"` | where the test runs; one that names a GPU is skipped, with the reason, where there is none | `"auto"`: a GPU where there is one, else `"sim"` |
+/// | `policy` | `"caching"`, `["driver", "caching"]` | the allocator and its options; a list makes one test each, and a table of their verdicts | `"driver"` |
+/// | `device` | `"cuda:0"`, `"sim:rtx4090"`, `"sim:24GiB"`, `"sim:card.json"`, `"sim:h200*2"` | where the test runs; one that names a GPU is skipped, with the reason, where there is none | `"auto"`: a GPU where there is one, else `"sim"` |
+/// | `neighbours` | `"10GiB"`, `["30%", "tensorflow"]` | other processes on the card, which take their share before the test begins: a size, a share of the card, or what a policy takes by itself (`bfc`, `tensorflow`, `xla`), each with a context of its own | the card is the test's alone |
 /// | `max_allocated` | a size | highest peak of allocated bytes | no bound |
 /// | `max_reserved` | a size | highest peak of reserved bytes | no bound |
 /// | `max_process_memory` | a size | highest peak of the whole process on the GPU, as NVML counts it: context, modules and libraries too. On a simulated device the test is skipped, with the reason | no bound |
@@ -58,7 +59,7 @@ use signature::Function;
 /// | `max_device_allocations` | a count | highest count of driver allocations | no bound |
 /// | `should_oom` | | at least one out-of-memory must reach the code, which may then end as it will, short of a crash | one fails the test |
 /// | `allow_oom` | | an out-of-memory that reaches the code does not fail the test | one fails the test |
-/// | `snapshot` | none, `"name"` | compares the summary with the accepted one, by insta | no comparison |
+/// | `snapshot` | none, `"name"` | compares the summary with the accepted one, by insta; of a list of policies their table too, as the test `…::verdicts` | no comparison |
 /// | `tolerance` | a share | how far each byte figure of the summary may be from the accepted one (pinned free bytes: in shares of the reserved peak); counts and the budget are exact | equal |
 /// | `args` | `[1, 8, 64]` | one test for each value, passed as the last parameter | one test |
 /// | `timeout` | `"60s"` | how long the test may run | no limit |
@@ -84,7 +85,7 @@ use signature::Function;
 ///
 /// # Errors
 /// Values are checked when the test is compiled, policy and device strings when the harness
-/// starts. Errors are reported all at once, each at its own place: unknown options and wrong
+/// starts; of a neighbour that is a policy its name, then its options. Errors are reported all at once, each at its own place: unknown options and wrong
 /// values; bounds that could never fail; `tolerance` without `snapshot`, `should_oom` with
 /// `allow_oom`; `args` without a parameter for it, or a parameter without `args`; `async`, `const`,
 /// `unsafe`, `extern` and generic functions and methods; `#[test]`, `#[should_panic]` and

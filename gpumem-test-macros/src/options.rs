@@ -9,8 +9,8 @@ use syn::Error;
 use crate::clause::{Clause, clauses};
 use crate::mistakes::Mistakes;
 use crate::value::{
-    Args, Budget, Count, Device, Flag, Leak, Policies, Reason, Share, Size, SnapshotName, Timeout,
-    Value,
+    Args, Budget, Count, Device, Flag, Leak, Neighbours, Policies, Reason, Share, Size,
+    SnapshotName, Timeout, Value,
 };
 
 /// An option's value and where it stands.
@@ -92,6 +92,8 @@ options! {
     max_slack: Share,
     /// Highest waste at the reserved peak.
     max_waste: Share,
+    /// Other processes that hold memory of the card.
+    neighbours: Neighbours,
     /// One test under each policy.
     policy: Policies,
     /// At least one out-of-memory must reach the code.
@@ -105,19 +107,18 @@ options! {
 }
 
 /// Options that a later version will know: their error says so.
-const LATER: [&str; 8] = [
+const LATER: [&str; 7] = [
     "devices",
     "isolation",
     "iterations",
     "max_growth",
-    "neighbours",
     "oom",
     "scaling",
     "warmup",
 ];
 
 /// Words of other harnesses and allocators for what an option here does.
-const ALIASES: [(&str, &str); 18] = [
+const ALIASES: [(&str, &str); 20] = [
     ("alloc", "policy"),
     ("allocator", "policy"),
     ("cases", "args"),
@@ -129,6 +130,8 @@ const ALIASES: [(&str, &str); 18] = [
     ("max_peak", "max_allocated"),
     ("max_total", "budget"),
     ("memory", "budget"),
+    ("neighbors", "neighbours"),
+    ("neighbour", "neighbours"),
     ("params", "args"),
     ("peak", "max_allocated"),
     ("profile", "device"),

@@ -1,9 +1,10 @@
-//! How long the caching policy takes per operation, with its statistics on.
+//! How long the policies `caching` and `bfc` take per operation, with their statistics on.
 //!
 //! Each list of `ops/` is replayed warm: before the clock starts, and between rounds, blocks that
 //! are still held are freed, as in the measurement of the original. The first table gives medians
 //! in nanoseconds per operation; `pair` is one insert and one remove of a `BTreeMap` that holds
-//! what the list holds at that point. `recorded` keeps the events in a `Vec`, `ledger` in a ledger. divan's own table of the same follows.
+//! what the list holds at that point. `recorded` keeps the events in a `Vec`, `ledger` in a ledger;
+//! `bfc` has taken its limit at once, `growing` in regions. divan's own table of the same follows.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -12,8 +13,8 @@ use std::time::Instant;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use gpumem_test::{
-    BlockId, CachingConfig, CachingPolicy, DeviceProfile, EventKind, EventSink, Ledger, LedgerSink,
-    MemoryLimits, Policy, Request, SimDevice, StreamId,
+    BfcOptions, BfcPolicy, BlockId, CachingConfig, CachingPolicy, DeviceProfile, EventKind,
+    EventSink, Ledger, LedgerSink, MemoryLimits, Policy, Request, SimDevice, StreamId,
 };
 
 const LISTS: [&str; 6] = ["edge", "gpt", "kv", "large", "mixed", "small"];
@@ -60,21 +61,32 @@ fn read(list: &str) -> (Vec<Op>, usize) {
     (ops, ids)
 }
 
+fn caching_policy(config: &str) -> CachingPolicy {
+    let (config, _) = CachingConfig::parse(config).expect("a configuration");
+    CachingPolicy::new(config, MemoryLimits::device(DeviceProfile::h200().total))
+}
+
+fn bfc_policy(allow_growth: bool) -> BfcPolicy {
+    BfcPolicy::new(BfcOptions {
+        allow_growth,
+        ..BfcOptions::new(128 << 30)
+    })
+}
+
 /// A policy, warm after the rounds that it has seen.
-struct Replay<S> {
-    policy: CachingPolicy,
+struct Replay<P, S> {
+    policy: P,
     device: SimDevice,
     sink: S,
     ops: Vec<Op>,
     held: Vec<BlockId>,
 }
 
-impl<S: Sink> Replay<S> {
-    fn new(list: &str, config: &str, sink: S) -> Self {
+impl<P: Policy, S: Sink> Replay<P, S> {
+    fn new(list: &str, policy: P, sink: S) -> Self {
         let (ops, ids) = read(list);
-        let (config, _) = CachingConfig::parse(config).expect("a configuration");
         let mut replay = Self {
-            policy: CachingPolicy::new(config, MemoryLimits::device(DeviceProfile::h200().total)),
+            policy,
             device: SimDevice::new(DeviceProfile::h200()),
             sink,
             ops,
@@ -224,25 +236,38 @@ fn median<R>(
 fn print_medians() {
     println!("ns per operation: median (least) of {ROUNDS} rounds, {ROUNDS} more to warm up");
     println!(
-        "{:<6} {:>6} {:>14} {:>14} {:>14} {:>14} {:>14} {:>8}",
-        "list", "ops", "caching", "recorded", "ledger", "expandable", "map pair", "per pair"
+        "{:<6} {:>6} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14} {:>8}",
+        "list",
+        "ops",
+        "caching",
+        "recorded",
+        "ledger",
+        "expandable",
+        "bfc",
+        "growing",
+        "map pair",
+        "per pair"
     );
     for list in LISTS {
-        let mut plain = Replay::new(list, "", ());
+        let mut plain = Replay::new(list, caching_policy(""), ());
         let ops = plain.ops.len();
         let caching = median(&mut plain, ops, Replay::round, Replay::free_all);
-        let mut recorded = Replay::new(list, "", Vec::new());
+        let mut recorded = Replay::new(list, caching_policy(""), Vec::new());
         let recorded = median(&mut recorded, ops, Replay::round, Replay::free_all);
-        let mut ledger = Replay::new(list, "", Recorded::new(SLOTS));
+        let mut ledger = Replay::new(list, caching_policy(""), Recorded::new(SLOTS));
         let ledger = median(&mut ledger, ops, Replay::round, Replay::free_all);
-        let mut expandable = Replay::new(list, "expandable_segments:True", ());
+        let mut expandable = Replay::new(list, caching_policy("expandable_segments:True"), ());
         let expandable = median(&mut expandable, ops, Replay::round, Replay::free_all);
+        let mut fixed = Replay::new(list, bfc_policy(false), ());
+        let fixed = median(&mut fixed, ops, Replay::round, Replay::free_all);
+        let mut growing = Replay::new(list, bfc_policy(true), ());
+        let growing = median(&mut growing, ops, Replay::round, Replay::free_all);
         let mut map = MapReplay::new(list);
         let clear = |replay: &mut MapReplay| replay.map.clear();
         let half = median(&mut map, ops, MapReplay::round, clear);
         let pair = (2.0 * half.0, 2.0 * half.1);
         print!("{list:<6} {ops:>6}");
-        for (median, least) in [caching, recorded, ledger, expandable, pair] {
+        for (median, least) in [caching, recorded, ledger, expandable, fixed, growing, pair] {
             print!(" {median:>6.1} ({least:>5.1})");
         }
         println!(" {:>8.2}", caching.0 / pair.0);
@@ -253,28 +278,46 @@ fn print_medians() {
 /// The policy alone.
 #[divan::bench(args = LISTS)]
 fn caching(bencher: Bencher, list: &str) {
-    bench(bencher, Replay::new(list, "", ()));
+    bench(bencher, Replay::new(list, caching_policy(""), ()));
 }
 
 /// The policy with every event kept.
 #[divan::bench(args = LISTS)]
 fn caching_recorded(bencher: Bencher, list: &str) {
-    bench(bencher, Replay::new(list, "", Vec::new()));
+    bench(bencher, Replay::new(list, caching_policy(""), Vec::new()));
 }
 
 /// The policy with every event in a ledger.
 #[divan::bench(args = LISTS)]
 fn caching_ledger(bencher: Bencher, list: &str) {
-    bench(bencher, Replay::new(list, "", Recorded::new(SLOTS)));
+    bench(
+        bencher,
+        Replay::new(list, caching_policy(""), Recorded::new(SLOTS)),
+    );
 }
 
 /// The policy with expandable segments.
 #[divan::bench(args = LISTS)]
 fn caching_expandable(bencher: Bencher, list: &str) {
-    bench(bencher, Replay::new(list, "expandable_segments:True", ()));
+    bench(
+        bencher,
+        Replay::new(list, caching_policy("expandable_segments:True"), ()),
+    );
 }
 
-fn bench<S: Sink>(bencher: Bencher, mut replay: Replay<S>) {
+/// bfc alone, its limit taken at once.
+#[divan::bench(args = LISTS)]
+fn bfc(bencher: Bencher, list: &str) {
+    bench(bencher, Replay::new(list, bfc_policy(false), ()));
+}
+
+/// bfc alone, growing.
+#[divan::bench(args = LISTS)]
+fn bfc_growing(bencher: Bencher, list: &str) {
+    bench(bencher, Replay::new(list, bfc_policy(true), ()));
+}
+
+fn bench<P: Policy, S: Sink>(bencher: Bencher, mut replay: Replay<P, S>) {
     let ops = replay.ops.len();
     // The clock covers freeing what is left; it counts as operations.
     let left = ops

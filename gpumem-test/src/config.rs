@@ -1,11 +1,15 @@
 //! The strings by which users name policies, devices and budgets.
 
+mod neighbour;
+
 use std::fmt;
 use std::str::FromStr;
 
 use gpumem_test_syntax::{one_of, parse_share, parse_size};
 
 use crate::error::Error;
+
+pub(crate) use neighbour::{HeldByNeighbour, NeighbourSpec, Takes};
 
 /// The allocators that can serve a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -57,7 +61,7 @@ impl PolicyKind {
     /// Whether the driver's own allocators serve it, so that blocks are theirs: pages of plain
     /// memory, chunks of a stream-ordered pool.
     pub(crate) fn is_of_driver(self) -> bool {
-        matches!(self, Self::Driver | Self::Eager | Self::Async)
+        matches!(self, Self::Driver | Self::Eager | Self::Async | Self::Lazy)
     }
 
     /// Whether it is the best-fit with coalescing allocator, under whichever name.
@@ -163,9 +167,10 @@ pub enum DeviceSpec {
         /// Its number.
         ordinal: u16,
     },
-    /// `sim`, `sim:rtx4090`, `sim:24GiB`, `sim:h200*2`: simulated cards of one profile.
+    /// `sim`, `sim:rtx4090`, `sim:24GiB`, `sim:card.json`, `sim:h200*2`: simulated cards of one
+    /// profile.
     Sim {
-        /// The profile's name, or a size.
+        /// The profile's name, a size, or the path of a file with a profile.
         profile: String,
         /// How many.
         count: u16,
@@ -174,13 +179,14 @@ pub enum DeviceSpec {
 
 impl DeviceSpec {
     /// The forms that a device is written in.
-    const FORMS: [&'static str; 6] = [
+    const FORMS: [&'static str; 7] = [
         "auto",
         "cuda",
         "cuda:NUMBER",
         "sim",
         "sim:PROFILE",
         "sim:SIZE",
+        "sim:FILE.json",
     ];
 
     /// The most GPUs of one machine and the most simulated cards of one test.
@@ -388,6 +394,7 @@ mod tests {
             ("sim", "sim:h200"),
             ("sim:24GiB", "sim:24GiB"),
             ("sim: h200 * 2", "sim:h200*2"),
+            ("sim:cards/Ours.json*2", "sim:cards/Ours.json*2"),
         ] {
             let device: DeviceSpec = text.parse().unwrap();
             assert_eq!(device.to_string(), said);

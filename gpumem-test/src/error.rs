@@ -59,6 +59,8 @@ pub struct OutOfMemory {
     pub device_total: u64,
     /// The largest free block that this request could have used.
     pub largest_free: u64,
+    /// Bytes that other processes held of the device, where that is known.
+    pub held_by_others: Option<u64>,
 }
 
 impl Error {

@@ -2,6 +2,11 @@
 
 use crate::ids::{Address, DeviceId, StreamId, TextId, ThreadIndex};
 
+/// How long bfc waits for another thread to free something before a request fails, in milliseconds.
+///
+/// Source: XLA of August 2026, `BFCAllocator::AllocateRaw`.
+pub(crate) const BFC_RETRY_WAIT_MS: u64 = 10_000;
+
 /// One entry of the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -81,7 +86,15 @@ pub enum EventKind {
         /// Bytes of one page.
         page: u64,
     },
-    /// A second attempt to get a segment, after everything cached was released.
+    /// Pages of a segment of plain memory got memory, at the first write that can have touched them.
+    /// They lose it with their segment. Only under `lazy`, and only on a simulated device.
+    Committed {
+        /// The pages.
+        extent: Extent,
+    },
+    /// A second attempt to get a segment, after everything cached was released. Under bfc, one for
+    /// each pass after the first: between the second and the third the original waits
+    /// 10 s.
     Retry {
         /// Bytes of the segment wanted.
         size: u64,
@@ -102,6 +115,8 @@ pub enum EventKind {
         device_free: u64,
         /// The largest block that could have been had without asking the device.
         largest_free: u64,
+        /// Bytes that other processes held of the device, where that is known.
+        held_by_others: Option<u64>,
     },
     /// A named point in the code.
     Checkpoint {
@@ -298,6 +313,10 @@ pub enum SegmentKind {
     SharedPage,
     /// Pages of plain memory that one allocation has for itself.
     OwnPages,
+    /// A region of a bfc pool that collects garbage: it goes back once nothing in it is in use.
+    Region,
+    /// A region of a bfc pool that gives nothing back.
+    KeptRegion,
 }
 
 /// Why a request could not be served.

@@ -144,6 +144,16 @@ impl<D: DeviceMemory> Heap<D> {
         run(&mut self.policy, &mut self.device, &mut events)
     }
 
+    /// Runs something on the device that may write its memory, and records what came of that, where
+    /// memory comes at the first write.
+    #[inline]
+    pub(crate) fn write<R>(&mut self, run: impl FnOnce(&mut D) -> R) -> R {
+        if self.policy.has_first_writes() {
+            return self.synchronize(Cause::default(), run);
+        }
+        run(&mut self.device)
+    }
+
     /// The policy.
     pub(crate) fn policy(&self) -> &AnyPolicy {
         &self.policy

@@ -55,6 +55,9 @@ mod ledger;
 mod policy;
 mod trace;
 
+// What a device does with memory.
+mod doctor;
+
 // Where in unmodified code a call came from.
 mod callsite;
 
@@ -97,6 +100,11 @@ pub use device::sim::{
     StreamKind,
 };
 pub use device::{BackingChange, DeviceMemory, MemoryInfo, PoolSettings, Refusal};
+pub use doctor::{
+    AllocationCourse, Belief, BeliefBasis, BeliefVerdict, ContextCosts, DeviceIdentity,
+    DeviceReport, EnvironmentFacts, Fact, NvmlView, PageCost, PageRule, PoolRule, ReportSource,
+    SecondContext, VirtualCourse, doctor,
+};
 pub use error::{Error, OutOfMemory};
 pub use event::{DriverMemory, Event, EventKind, EventSink, Extent, OomClass, SegmentKind};
 pub use gpu::{Buffer, Busy, Gpu, GpuBuilder, Stream};
@@ -113,8 +121,8 @@ pub use policy::{
 pub use replay::{Replay, ReplayOom, ReplayOutcome};
 pub use report::heap_svg;
 pub use summary::{
-    Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Hole, Leak, Level, Moment,
-    Neighbour, Others, PassedMemory, Setting, ShadowDifference, Summary, Timeline, Window,
+    Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Hole, HolePin, Leak, Level,
+    Moment, Neighbour, Others, PassedMemory, Setting, ShadowDifference, Summary, Timeline, Window,
 };
 pub use trace::{
     Action, Annotation, Frame, FramesId, HeldBlock, RecordedSettings, SiteId, SnapshotBlock,

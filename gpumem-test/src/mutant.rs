@@ -74,6 +74,10 @@ mod switch {
         DriverForgetsRequested,
         /// async: a plain request does not wait for work that may still use its memory.
         PlainRequestForgetsToWait,
+        /// lazy: addresses are given beyond what is free.
+        LazyPromisesTooMuch,
+        /// lazy: a write gives no memory to its pages.
+        LazyForgetsWrites,
         /// device: a shared page that is wholly free is kept.
         PageIsKept,
         /// device: freed plain memory does not join its neighbours.

@@ -7,6 +7,7 @@
 
 mod bytes;
 mod card;
+mod doctor;
 mod fences;
 mod plain;
 mod pool;
@@ -36,6 +37,7 @@ fn tests() -> Vec<Test> {
         bytes::TESTS,
         pool::TESTS,
         witness::TESTS,
+        doctor::TESTS,
     ]
     .concat()
 }

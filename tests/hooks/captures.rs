@@ -12,7 +12,7 @@ fn end(stream: u64) -> Outcome<u64> {
     call!(cuStreamEndCapture(stream => u64, &mut graph => *mut u64)).map(|()| graph)
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn a_capture_does_not_take_a_block_that_is_not_its_own(gpu: &Gpu) -> TestResult {
     context()?;
     let own = stream()?;
@@ -27,7 +27,7 @@ fn a_capture_does_not_take_a_block_that_is_not_its_own(gpu: &Gpu) -> TestResult 
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn plain_calls_are_refused_during_a_global_capture(gpu: &Gpu) -> TestResult {
     context()?;
     let own = stream()?;
@@ -43,7 +43,7 @@ fn plain_calls_are_refused_during_a_global_capture(gpu: &Gpu) -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn other_streams_are_served_during_a_capture(gpu: &Gpu) -> TestResult {
     context()?;
     let (captured, other) = (stream()?, stream()?);
@@ -74,7 +74,7 @@ struct AllocationNode {
     address: u64,
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn memory_of_a_node_can_be_freed_outside_of_its_graph(gpu: &Gpu) -> TestResult {
     context()?;
     let own = stream()?;

@@ -23,7 +23,7 @@ fn round_trip(block: u64) -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn memory_of_a_second_context_works_and_goes_back(gpu: &Gpu) -> TestResult {
     let primary = context()?;
     let own = second()?;
@@ -40,7 +40,7 @@ fn memory_of_a_second_context_works_and_goes_back(gpu: &Gpu) -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn memory_goes_with_its_context(gpu: &Gpu) -> TestResult {
     let primary = context()?;
     let kept = alloc(4 << 20)?;
@@ -54,7 +54,7 @@ fn memory_goes_with_its_context(gpu: &Gpu) -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn memory_of_the_primary_context_can_be_freed_from_another(gpu: &Gpu) -> TestResult {
     let primary = context()?;
     let block = alloc(4 << 20)?;
@@ -66,7 +66,7 @@ fn memory_of_the_primary_context_can_be_freed_from_another(gpu: &Gpu) -> TestRes
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"], budget = "64MiB")]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"], budget = "64MiB")]
 fn a_reset_takes_what_was_passed_to_the_driver_too() -> TestResult {
     context()?;
     // `CUDA_ARRAY_DESCRIPTOR`: width, height, then format (float) and channels.
@@ -83,7 +83,7 @@ fn a_reset_takes_what_was_passed_to_the_driver_too() -> TestResult {
 }
 
 /// Source: driver 580.159 on an H200.
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn without_a_context_the_plain_free_frees_and_the_ordered_one_does_not(gpu: &Gpu) -> TestResult {
     let primary = context()?;
     let (plain, ordered) = (alloc(4 << 20)?, alloc_async(4 << 20, 0)?);

@@ -11,7 +11,7 @@ use crate::driver::{Refused, alloc, context, free, memory};
 /// claim is left: one device has one budget.
 #[gpu_mem_test(
     device = "sim:h200*2",
-    policy = ["driver", "caching"],
+    policy = ["driver", "eager", "async", "lazy", "caching"],
     budget = "64MiB",
     should_oom
 )]

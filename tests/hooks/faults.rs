@@ -26,7 +26,7 @@ const KERNEL: &std::ffi::CStr = c"
 
 #[gpu_mem_test(
     device = "cuda:0",
-    policy = ["driver", "caching"],
+    policy = ["driver", "eager", "async", "lazy", "caching"],
     max_leak = "4MiB",
     ignore = "it must fail: a_kernel_that_fails_is_reported_on_gpu runs it"
 )]

@@ -7,7 +7,7 @@ use crate::driver::{Refused, alloc, alloc_async, context, free, free_async, stre
 /// No driver gives this out.
 const NOWHERE: u64 = 0x6000_0000_0000;
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn a_free_of_an_unknown_address_has_the_drivers_code(gpu: &Gpu) -> TestResult {
     context()?;
     let block = alloc(4 << 20)?;
@@ -18,7 +18,7 @@ fn a_free_of_an_unknown_address_has_the_drivers_code(gpu: &Gpu) -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching", "caching:expandable_segments:True"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching", "caching:expandable_segments:True"])]
 fn a_second_free_is_refused_and_takes_nothing(gpu: &Gpu) -> TestResult {
     context()?;
     // The first block of its segment, whose address the driver knows too.
@@ -33,7 +33,7 @@ fn a_second_free_is_refused_and_takes_nothing(gpu: &Gpu) -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn a_free_inside_a_block_is_refused(gpu: &Gpu) -> TestResult {
     context()?;
     let own = stream()?;

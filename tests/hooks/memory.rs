@@ -11,14 +11,15 @@ use crate::driver::{
 
 const MIB: u64 = 1 << 20;
 
-#[gpu_mem_test(policy = ["driver", "caching", "caching:expandable_segments:True"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching", "caching:expandable_segments:True"])]
 fn blocks_of_both_calls_are_counted_and_go_back(gpu: &Gpu) -> TestResult {
     context()?;
     let own = stream()?;
     let plain = alloc(3 << 20)?;
     let ordered = alloc_async(5 << 20, own)?;
     let held = gpu.memory_allocated().get();
-    assert!((8 * MIB..=9 * MIB).contains(&held), "{held}");
+    // Whole pages where plain memory serves both.
+    assert!((8 * MIB..=10 * MIB).contains(&held), "{held}");
     free(plain)?;
     free_async(ordered, own)?;
     synchronize(own)?;
@@ -26,7 +27,7 @@ fn blocks_of_both_calls_are_counted_and_go_back(gpu: &Gpu) -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn each_call_frees_what_the_other_gave(gpu: &Gpu) -> TestResult {
     context()?;
     let own = stream()?;
@@ -40,7 +41,7 @@ fn each_call_frees_what_the_other_gave(gpu: &Gpu) -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"], budget = "64MiB", should_oom)]
+#[gpu_mem_test(policy = ["driver", "eager", "lazy", "caching"], budget = "64MiB", should_oom)]
 fn the_budget_is_the_drivers_own_out_of_memory() -> TestResult {
     context()?;
     assert_eq!(memory()?, (64 * MIB, 64 * MIB));
@@ -56,7 +57,7 @@ fn the_budget_is_the_drivers_own_out_of_memory() -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn the_null_address_and_no_bytes_are_as_the_driver_has_them() -> TestResult {
     context()?;
     assert_eq!(alloc(0), Err(Refused("cuMemAlloc_v2", 1)));
@@ -66,13 +67,13 @@ fn the_null_address_and_no_bytes_are_as_the_driver_has_them() -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn without_a_context_the_codes_are_the_drivers() {
     assert_eq!(alloc(1), Err(Refused("cuMemAlloc_v2", 201)));
     assert_eq!(memory(), Err(Refused("cuMemGetInfo_v2", 201)));
 }
 
-#[gpu_mem_test(policy = ["driver", "caching", "caching:expandable_segments:True"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching", "caching:expandable_segments:True"])]
 fn an_address_inside_a_block_names_the_block() -> TestResult {
     context()?;
     let (first, second) = (alloc(1_000)?, alloc(70_000)?);
@@ -91,7 +92,7 @@ fn an_address_inside_a_block_names_the_block() -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching", "caching:expandable_segments:True"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching", "caching:expandable_segments:True"])]
 fn bytes_come_back_as_they_went_in() -> TestResult {
     context()?;
     let own = stream()?;
@@ -143,7 +144,7 @@ fn the_default_pools_figures_are_the_policys(gpu: &Gpu) -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn pitched_memory_has_the_drivers_pitch(gpu: &Gpu) -> TestResult {
     context()?;
     let (mut address, mut pitch) = (0u64, 0usize);
@@ -157,7 +158,7 @@ fn pitched_memory_has_the_drivers_pitch(gpu: &Gpu) -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn a_reset_of_the_context_takes_everything_back(gpu: &Gpu) -> TestResult {
     context()?;
     alloc(3 << 20)?;

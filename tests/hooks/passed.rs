@@ -11,7 +11,7 @@ use crate::driver::{
 
 const MIB: u64 = 1 << 20;
 
-#[gpu_mem_test(policy = ["driver", "caching"], budget = "64MiB", allow_oom)]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"], budget = "64MiB", allow_oom)]
 fn managed_memory_is_the_hosts_too_and_charged_for_what_was_asked() -> TestResult {
     context()?;
     let mut address = 0u64;
@@ -38,7 +38,7 @@ fn managed_memory_is_the_hosts_too_and_charged_for_what_was_asked() -> TestResul
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn pinned_memory_is_no_memory_of_the_device(gpu: &Gpu) -> TestResult {
     context()?;
     let mut host: *mut c_void = std::ptr::null_mut();
@@ -50,7 +50,7 @@ fn pinned_memory_is_no_memory_of_the_device(gpu: &Gpu) -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"], budget = "96MiB", should_oom)]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"], budget = "96MiB", should_oom)]
 fn a_pool_of_the_program_is_charged_and_can_run_out() -> TestResult {
     context()?;
     let own = stream()?;
@@ -69,7 +69,7 @@ fn a_pool_of_the_program_is_charged_and_can_run_out() -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"], budget = "64MiB", should_oom)]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"], budget = "64MiB", should_oom)]
 fn physical_memory_is_charged_as_long_as_something_keeps_it() -> TestResult {
     context()?;
     // `CUmemAllocationProp`: pinned, no handle type, device 0.
@@ -96,7 +96,7 @@ fn physical_memory_is_charged_as_long_as_something_keeps_it() -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"], budget = "64MiB", should_oom)]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"], budget = "64MiB", should_oom)]
 fn arrays_are_charged_in_whole_pages() -> TestResult {
     context()?;
     // `CUDA_ARRAY_DESCRIPTOR`: width, height, then format (float) and channels.
@@ -116,7 +116,7 @@ fn arrays_are_charged_in_whole_pages() -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn memory_of_a_capture_belongs_to_its_graph(gpu: &Gpu) -> TestResult {
     context()?;
     let own = stream()?;

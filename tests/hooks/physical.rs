@@ -34,7 +34,7 @@ fn unmap(range: u64) -> Outcome {
     call!(cuMemAddressFree(range => u64, SIZE => usize))
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"], budget = "64MiB")]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"], budget = "64MiB")]
 fn a_retained_handle_keeps_physical_memory() -> TestResult {
     context()?;
     let handle = create()?;
@@ -49,7 +49,7 @@ fn a_retained_handle_keeps_physical_memory() -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"], budget = "64MiB")]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"], budget = "64MiB")]
 fn physical_memory_needs_no_context() -> TestResult {
     call!(cuInit(0 => u32))?;
     let handle = create()?;
@@ -60,7 +60,7 @@ fn physical_memory_needs_no_context() -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"], budget = "64MiB")]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"], budget = "64MiB")]
 fn an_unmapping_that_is_refused_changes_nothing() -> TestResult {
     context()?;
     let handle = create()?;

@@ -11,7 +11,7 @@ use crate::driver::{
 
 const MIB: u64 = 1 << 20;
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn the_current_pool_serves_what_names_no_pool(gpu: &Gpu) -> TestResult {
     context()?;
     let own = stream()?;
@@ -31,7 +31,7 @@ fn the_current_pool_serves_what_names_no_pool(gpu: &Gpu) -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"], budget = "96MiB")]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"], budget = "96MiB")]
 fn a_destroyed_pool_is_charged_until_its_last_block_is_free() -> TestResult {
     context()?;
     let own = stream()?;
@@ -46,7 +46,7 @@ fn a_destroyed_pool_is_charged_until_its_last_block_is_free() -> TestResult {
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn a_block_of_a_pool_goes_back_by_either_call(gpu: &Gpu) -> TestResult {
     context()?;
     let own = stream()?;

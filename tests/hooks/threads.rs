@@ -11,7 +11,7 @@ const PAIRS: usize = 10_000;
 type Alloc = unsafe extern "C" fn(*mut u64, usize, u64) -> i32;
 type Free = unsafe extern "C" fn(u64, u64) -> i32;
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn threads_that_allocate_and_free_leave_nothing_behind(gpu: &Gpu) -> TestResult {
     let context = context()?;
     // SAFETY: the signatures are the driver's.

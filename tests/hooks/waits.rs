@@ -80,7 +80,7 @@ fn under_a_policy_without_streams_plain_memory_is_idle_when_it_is_given() -> Tes
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "eager", "async", "lazy", "caching"])]
 fn a_plain_free_waits_for_the_whole_context() -> TestResult {
     context()?;
     let own = stream()?;
@@ -108,7 +108,7 @@ fn a_stream_is_not_destroyed_while_memory_is_kept_for_it_that_its_work_uses() ->
     Ok(())
 }
 
-#[gpu_mem_test(policy = ["driver", "caching"])]
+#[gpu_mem_test(policy = ["driver", "async", "caching"])]
 fn each_threads_own_stream_has_memory_of_its_own(gpu: &Gpu) -> TestResult {
     const PER_THREAD: u64 = 2;
     let context = context()?;

@@ -6,7 +6,7 @@ fn test_1() {}
 #[gpu_mem_test(oom = "sweep")]
 fn test_2() {}
 
-#[gpu_mem_test(scaling = "linear", neighbours, devices = 2, isolation = "worker")]
+#[gpu_mem_test(scaling = "linear", devices = 2, isolation = "worker")]
 fn test_3() {}
 
 fn main() {}

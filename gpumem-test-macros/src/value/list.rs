@@ -1,5 +1,6 @@
-//! `policy`: one string or a list of them.
+//! `policy` and `neighbours`: one string or a list of them.
 
+use gpumem_test_syntax::parse_neighbour;
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use syn::{Error, LitStr};
 
@@ -11,22 +12,29 @@ use crate::mistakes::Mistakes;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Policies(pub(crate) Vec<String>);
 
+/// What other processes take of the card, in the order in which they come; two may take alike. The
+/// harness checks the options of policies when it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Neighbours(pub(crate) Vec<String>);
+
+/// What the elements of a list are, for its messages.
+struct Elements {
+    /// What an empty list should do, as `name a policy`.
+    add: &'static str,
+    /// A list to show.
+    example: &'static str,
+    /// One of them, as `policy`.
+    one: &'static str,
+}
+
 impl Value for Policies {
     fn parse(name: &Ident, written: Option<&TokenStream>) -> syn::Result<Self> {
-        let tokens = bare(required(name, written, &quoted(Policy::EXAMPLE))?.clone());
-        let mut all = tokens.clone().into_iter();
-        let literals = match (all.next(), all.next()) {
-            (Some(TokenTree::Group(list)), None) if list.delimiter() == Delimiter::Bracket => {
-                if list.stream().is_empty() {
-                    let sentence = format!(
-                        "the list of `{name}` is empty: name a policy, as in `{name} = [\"driver\", \"caching\"]`, or leave the option out"
-                    );
-                    return Err(Error::new_spanned(&tokens, sentence));
-                }
-                elements(name, list.stream())?
-            }
-            _ => vec![string::<Policy>(name, &tokens)?],
+        let what = Elements {
+            add: "name a policy",
+            example: "[\"driver\", \"caching\"]",
+            one: "policy",
         };
+        let literals = one_or_more::<Policy>(name, written, &what)?;
         let mut mistakes = Mistakes::default();
         let mut policies: Vec<String> = Vec::new();
         for literal in literals {
@@ -50,8 +58,49 @@ impl Value for Policies {
     }
 }
 
+impl Value for Neighbours {
+    fn parse(name: &Ident, written: Option<&TokenStream>) -> syn::Result<Self> {
+        let what = Elements {
+            add: "say what another process takes",
+            example: "[\"10GiB\", \"tensorflow\"]",
+            one: "neighbour",
+        };
+        let mut mistakes = Mistakes::default();
+        let mut neighbours = Vec::new();
+        for literal in one_or_more::<Neighbour>(name, written, &what)? {
+            let checked = Neighbour::from_text(&literal.value())
+                .map_err(|reason| Error::new(literal.span(), format!("option `{name}`: {reason}")));
+            neighbours.extend(mistakes.keep(checked).map(|Neighbour(text)| text));
+        }
+        mistakes.into_result().map(|()| Self(neighbours))
+    }
+}
+
+/// The strings of a value that is one string or a list of them.
+fn one_or_more<T: Text>(
+    name: &Ident,
+    written: Option<&TokenStream>,
+    what: &Elements,
+) -> syn::Result<Vec<LitStr>> {
+    let tokens = bare(required(name, written, &quoted(T::EXAMPLE))?.clone());
+    let mut all = tokens.clone().into_iter();
+    match (all.next(), all.next()) {
+        (Some(TokenTree::Group(list)), None) if list.delimiter() == Delimiter::Bracket => {
+            if list.stream().is_empty() {
+                let sentence = format!(
+                    "the list of `{name}` is empty: {}, as in `{name} = {}`, or leave the option out",
+                    what.add, what.example
+                );
+                return Err(Error::new_spanned(&tokens, sentence));
+            }
+            elements::<T>(name, list.stream(), what)
+        }
+        _ => Ok(vec![string::<T>(name, &tokens)?]),
+    }
+}
+
 /// The strings of a list, or a mistake for each that is none.
-fn elements(name: &Ident, list: TokenStream) -> syn::Result<Vec<LitStr>> {
+fn elements<T: Text>(name: &Ident, list: TokenStream, what: &Elements) -> syn::Result<Vec<LitStr>> {
     let mut mistakes = Mistakes::default();
     let mut literals = Vec::new();
     let mut element = TokenStream::new();
@@ -59,7 +108,8 @@ fn elements(name: &Ident, list: TokenStream) -> syn::Result<Vec<LitStr>> {
     while let Some(token) = tokens.next() {
         let is_comma = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == ',');
         if is_comma && element.is_empty() {
-            let sentence = format!("there is no policy before this `,` in the list of `{name}`");
+            let one = what.one;
+            let sentence = format!("there is no {one} before this `,` in the list of `{name}`");
             mistakes.add(Error::new(token.span(), sentence));
             continue;
         }
@@ -68,7 +118,7 @@ fn elements(name: &Ident, list: TokenStream) -> syn::Result<Vec<LitStr>> {
         }
         if is_comma || tokens.peek().is_none() {
             let complete = std::mem::take(&mut element);
-            literals.extend(mistakes.keep(string::<Policy>(name, &complete)));
+            literals.extend(mistakes.keep(string::<T>(name, &complete)));
         }
     }
     mistakes.into_result().map(|()| literals)
@@ -99,9 +149,22 @@ impl Text for Policy {
     }
 }
 
+/// What one neighbour takes, trimmed.
+struct Neighbour(String);
+
+impl Text for Neighbour {
+    const EXAMPLE: &'static str = "10GiB";
+    const UNIT: &'static str = "GiB";
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        parse_neighbour(text)?;
+        Ok(Self(text.trim().to_owned()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Policies;
+    use super::{Neighbours, Policies};
     use crate::value::{parse, refuses};
 
     #[test]
@@ -137,6 +200,41 @@ mod tests {
                 ("\"driver, caching\"", "write [\"driver\", \"caching\"]"),
                 ("5", "string literal"),
                 ("", "needs a value"),
+            ],
+        );
+    }
+
+    #[test]
+    fn neighbours_are_amounts_and_policies_that_may_be_alike() {
+        for (written, neighbours) in [
+            ("\"10GiB\"", vec!["10GiB"]),
+            ("[\"30%\", \" 30%\"]", vec!["30%", "30%"]),
+            (
+                "[\"tensorflow\", \"bfc:per_process_gpu_memory_fraction=0.45\",]",
+                vec!["tensorflow", "bfc:per_process_gpu_memory_fraction=0.45"],
+            ),
+        ] {
+            let expected = neighbours.into_iter().map(str::to_owned).collect();
+            assert_eq!(parse("neighbours", written), Ok(Neighbours(expected)));
+        }
+    }
+
+    #[test]
+    fn what_is_no_neighbour_is_named() {
+        refuses::<Neighbours>(
+            "neighbours",
+            &[
+                ("[]", "say what another process takes"),
+                ("\"\"", "is empty"),
+                ("10GiB", "write `neighbours = \"10GiB\"`"),
+                ("2", "write `neighbours = \"2GiB\"`"),
+                ("tensorflow", "write `neighbours = \"tensorflow\"`"),
+                ("[\"10GiB\", \"caching\"]", "takes nothing until"),
+                ("[\"10GiB\" \"2GiB\"]", "expected `,`"),
+                ("[\"10GiB\",, \"2GiB\"]", "no neighbour before this"),
+                ("\"tensorflw\"", "did you mean `tensorflow`?"),
+                ("\"10\"", "has no unit"),
+                ("", "needs a value, as in `neighbours = \"10GiB\"`"),
             ],
         );
     }

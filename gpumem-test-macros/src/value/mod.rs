@@ -12,7 +12,7 @@ use proc_macro2::{Ident, TokenStream};
 pub(crate) use args::{Arg, Args};
 pub(crate) use count::Count;
 pub(crate) use flag::{Flag, Reason, SnapshotName};
-pub(crate) use list::Policies;
+pub(crate) use list::{Neighbours, Policies};
 pub(crate) use measure::{Budget, Device, Leak, Share, Size, Timeout};
 
 /// A sort of value.

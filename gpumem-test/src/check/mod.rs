@@ -5,6 +5,7 @@
 
 mod finding;
 mod judge;
+mod outcome;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use finding::{Amount, Bound, Finding, Place};
 pub(crate) use judge::{judge, leak, worst_fragmentation};
+pub(crate) use outcome::{Cause, Outcome, outcome};
 
 /// What a test allows. Sizes are bytes, shares ratios between 0 and 1, all of them inclusive caps.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -96,6 +96,11 @@ impl AnyDevice {
         either!(self, device => device.budget())
     }
 
+    /// Bytes that are gone from the card itself, whoever holds them.
+    pub(crate) fn gone(&self) -> u64 {
+        either!(self, device => device.gone())
+    }
+
     /// Bytes that are in use.
     pub fn used(&self) -> u64 {
         either!(self, device => device.used())

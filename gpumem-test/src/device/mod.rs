@@ -53,6 +53,11 @@ pub enum BackingChange {
     ChunkReleased(Address, u64),
     /// A freed piece of a stream-ordered pool belongs to no stream any more: address and bytes.
     Settled(Address, u64),
+    /// Pages of plain memory that come at the first write got memory: address and bytes. They lose
+    /// it when they are given back.
+    Committed(Address, u64),
+    /// A first write found no memory for its pages: address and bytes of what was to be written.
+    CommitRefused(Address, u64),
 }
 
 /// What a policy sets of the device's stream-ordered pool. Sizes are bytes, which the pool rounds
@@ -117,6 +122,18 @@ pub trait DeviceMemory {
         self.memory_info().free
     }
 
+    /// Bytes that other processes hold of the card, their contexts included; `None` where that is
+    /// not known.
+    fn held_by_others(&self) -> Option<u64> {
+        None
+    }
+
+    /// Bytes that could be had within the budget if no other process held anything; what is free
+    /// where it is not known what others hold.
+    fn free_without_others(&self) -> u64 {
+        self.memory_info().free
+    }
+
     /// The smallest unit of physical memory, in bytes.
     fn granularity(&self) -> u64;
 
@@ -168,6 +185,15 @@ pub trait DeviceMemory {
         Err(Refusal::NotSupported)
     }
 
+    /// Makes ready for [`malloc_lazy`](Self::malloc_lazy). From here on the changes that are told are
+    /// those of such memory alone.
+    ///
+    /// # Errors
+    /// [`Refusal::NotSupported`] where there is no such memory.
+    fn serve_lazily(&mut self) -> Result<(), Refusal> {
+        Err(Refusal::NotSupported)
+    }
+
     /// Takes plain device memory of which only the addresses are there at once: its pages of 2 MiB
     /// come at the first write. [`free`](Self::free) gives it back.
     ///
@@ -175,6 +201,11 @@ pub trait DeviceMemory {
     /// As [`malloc`](Self::malloc); [`Refusal::NotSupported`] where there is no such memory.
     fn malloc_lazy(&mut self, _size: u64) -> Result<Address, Refusal> {
         Err(Refusal::NotSupported)
+    }
+
+    /// Bytes that [`malloc_lazy`](Self::malloc_lazy) could still address beyond any budget.
+    fn addressable(&self) -> u64 {
+        self.free_without_budget()
     }
 
     /// Gives back what the device's own pools hold and nobody uses (`cuMemPoolTrimTo(0)` each).

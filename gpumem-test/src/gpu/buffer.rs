@@ -12,6 +12,7 @@ use crate::ids::Address;
 use crate::policy::{Block, Policy};
 use crate::session::LockedHeap;
 
+use super::writes::write;
 use super::{Gpu, Stream};
 
 /// Elements that a fill writes at a time.
@@ -148,9 +149,9 @@ impl<T: bytemuck::Pod> Buffer<T> {
         }
         let mut heap = self.session_heap("copy to a buffer")?;
         let bytes = bytemuck::cast_slice::<T, u8>(values);
-        heap.device_mut()
-            .write(self.block.address, bytes)
-            .map_err(|refusal| refusal.into_error("cuMemcpyHtoD"))
+        write(&mut heap, "cuMemcpyHtoD", self.size, |device| {
+            device.write(self.block.address, bytes)
+        })
     }
 
     /// Copies the elements to the host. Bytes never written are zero on the simulated device.
@@ -177,10 +178,10 @@ impl<T: bytemuck::Pod> Buffer<T> {
     pub fn copy_from(&mut self, source: &Self) -> Result<(), Error> {
         self.stream.same_session(source.gpu(), "copy")?;
         self.check_len("copy", source.len)?;
-        self.session_heap("copy between buffers")?
-            .device_mut()
-            .copy(source.block.address, self.block.address, self.size)
-            .map_err(|refusal| refusal.into_error("cuMemcpyDtoD"))
+        let mut heap = self.session_heap("copy between buffers")?;
+        write(&mut heap, "cuMemcpyDtoD", self.size, |device| {
+            device.copy(source.block.address, self.block.address, self.size)
+        })
     }
 
     /// Copies all elements of `source` to the place `offset` elements from the start.
@@ -202,10 +203,10 @@ impl<T: bytemuck::Pod> Buffer<T> {
             )));
         }
         let place = self.block.address.offset((offset * size_of::<T>()) as u64);
-        self.session_heap("copy between buffers")?
-            .device_mut()
-            .copy(source.block.address, place, source.size)
-            .map_err(|refusal| refusal.into_error("cuMemcpyDtoD"))
+        let mut heap = self.session_heap("copy between buffers")?;
+        write(&mut heap, "cuMemcpyDtoD", source.size, |device| {
+            device.copy(source.block.address, place, source.size)
+        })
     }
 
     /// Sets every element to `value`.
@@ -219,10 +220,10 @@ impl<T: bytemuck::Pod> Buffer<T> {
         let pattern = bytemuck::bytes_of(&value);
         let (address, size) = (self.block.address, self.size);
         let mut heap = self.session_heap("fill a buffer")?;
-        let device = heap.device_mut();
-        let filled = if matches!(pattern.len(), 1 | 2 | 4) {
-            device.fill_pattern(address, size, pattern)
-        } else {
+        write(&mut heap, "cuMemsetD32", size, |device| {
+            if matches!(pattern.len(), 1 | 2 | 4) {
+                return device.fill_pattern(address, size, pattern);
+            }
             // The driver has no fill for such elements. In pieces, so that a large buffer does not
             // need its like on the host.
             let piece = vec![value; self.len.min(FILL_PIECE)];
@@ -231,8 +232,7 @@ impl<T: bytemuck::Pod> Buffer<T> {
                 let place = address.offset((start * size_of::<T>()) as u64);
                 device.write(place, bytemuck::cast_slice(part))
             })
-        };
-        filled.map_err(|refusal| refusal.into_error("cuMemsetD32"))
+        })
     }
 
     /// Sets every byte to `byte` (`cuMemsetD8`).
@@ -240,10 +240,10 @@ impl<T: bytemuck::Pod> Buffer<T> {
     /// # Errors
     /// If the session has ended.
     pub fn fill_bytes(&mut self, byte: u8) -> Result<(), Error> {
-        self.session_heap("fill a buffer")?
-            .device_mut()
-            .fill(self.block.address, self.size, byte)
-            .map_err(|refusal| refusal.into_error("cuMemsetD8"))
+        let mut heap = self.session_heap("fill a buffer")?;
+        write(&mut heap, "cuMemsetD8", self.size, |device| {
+            device.fill(self.block.address, self.size, byte)
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::ledger::Ledger;
 
 use super::Gpu;
-use crate::session::SessionConfig;
+use crate::session::{Neighbours, SessionConfig};
 
 /// Events that a session started by hand keeps.
 const CAPACITY: u64 = 1 << 16;
@@ -64,6 +64,7 @@ impl GpuBuilder {
             names_device: true,
             policy: self.policy.parse()?,
             budget: self.budget.as_deref().map(str::parse).transpose()?,
+            neighbours: Neighbours::default(),
             ledger: Arc::new(Ledger::in_memory(CAPACITY)?),
             keeps_call_sites: false,
             samples_process: false,

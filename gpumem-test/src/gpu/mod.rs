@@ -12,6 +12,7 @@ mod replay;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod writes;
 
 use std::panic::Location;
 use std::sync::Arc;

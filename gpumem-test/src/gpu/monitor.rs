@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::bytes::Bytes;
 use crate::device::{DeviceMemory, MemoryInfo};
 use crate::heap_map::HeapMap;
-use crate::policy::{Policy, Statistics, memory_summary};
+use crate::policy::{AnyPolicy, BfcPolicy, BfcStats, Policy, Statistics, memory_summary};
 
 use super::Gpu;
 
@@ -70,9 +70,37 @@ impl Gpu {
         self.session.lock().device().memory_info()
     }
 
+    /// Bytes of pages that were given memory by a first write (`lazy`), as far as is known: a kernel
+    /// is taken to write all of every block that it was handed. None under policies whose memory is
+    /// there at the request, and on a real device, which does not say.
+    pub fn memory_committed(&self) -> Option<Bytes> {
+        let heap = self.session.lock();
+        let device = heap.device().as_sim()?;
+        (heap.policy().has_first_writes()).then(|| Bytes::new(device.committed()))
+    }
+
     /// The settings of the policy that are in force, as (name, value).
     pub fn policy_settings(&self) -> Vec<(&'static str, String)> {
         self.session.lock().policy().settings()
+    }
+
+    /// The counters that TensorFlow and XLA keep of the pool (`memory_stats()` of a JAX device);
+    /// none unless the policy is bfc.
+    pub fn bfc_stats(&self) -> Option<BfcStats> {
+        self.of_bfc(BfcPolicy::stats)
+    }
+
+    /// The log that TensorFlow and XLA write when a request of `size` bytes by the operation `op`
+    /// fails now; none unless the policy is bfc.
+    pub fn bfc_memory_dump(&self, size: Bytes, op: &str) -> Option<String> {
+        self.of_bfc(|policy| policy.memory_dump(size.get(), op))
+    }
+
+    fn of_bfc<R>(&self, read: impl FnOnce(&BfcPolicy) -> R) -> Option<R> {
+        match self.session.lock().policy() {
+            AnyPolicy::Bfc(policy) => Some(read(policy)),
+            _ => None,
+        }
     }
 
     fn figure(&self, read: impl FnOnce(&Statistics) -> u64) -> Bytes {

@@ -11,7 +11,16 @@ fn gpu(policy: &str) -> Gpu {
 
 #[test]
 fn copies_and_fills_move_bytes() -> Result<(), Error> {
-    for policy in ["driver", "caching", "caching:expandable_segments:True"] {
+    for policy in [
+        "driver",
+        "eager",
+        "async",
+        "lazy",
+        "caching",
+        "caching:expandable_segments:True",
+        "bfc",
+        "xla",
+    ] {
         let gpu = gpu(policy);
         let mut source = gpu.upload(&[1_u32, 2, 3, 0xdead_beef])?;
         assert_eq!(source.copy_to_host()?, [1, 2, 3, 0xdead_beef]);
@@ -237,4 +246,121 @@ fn the_handle_is_used_from_many_threads() -> Result<(), Error> {
     assert_eq!(gpu.memory_allocated(), Bytes::ZERO);
     assert_eq!(gpu.memory_stats()["allocation.all.allocated"], 8 * 199);
     Ok(())
+}
+
+#[test]
+fn a_bare_bfc_pool_takes_the_budget_or_the_card_at_its_first_request() -> Result<(), Error> {
+    let cards = [None, Some("3GB")].map(|budget| {
+        let gpu = Gpu::builder().device("sim:h200").policy("bfc");
+        budget
+            .into_iter()
+            .fold(gpu, |gpu, budget| gpu.budget(budget))
+    });
+    for (card, pool) in cards.into_iter().zip([71_313, 1_430]) {
+        let gpu = card.open()?;
+        assert_eq!(gpu.memory_reserved(), Bytes::ZERO);
+        let _byte = gpu.alloc::<u8>(1)?;
+        // All pages that can be had, in one region: the device refused nothing.
+        assert_eq!(gpu.memory_reserved(), Bytes::mib(2 * pool));
+        assert_eq!(gpu.memory_snapshot().segments.len(), 1);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_pool_with_a_fraction_is_refused_more_for_its_budget() -> Result<(), Error> {
+    let policy = "bfc:per_process_gpu_memory_fraction=0.45";
+    let gpu = Gpu::builder().device("sim:24GiB").policy(policy).open()?;
+    let _block = gpu.alloc::<u8>(1 << 20)?;
+    let limit = ((24_u64 << 30) as f64 * 0.45) as u64;
+    assert_eq!(gpu.memory_reserved(), Bytes::new(limit / 256 * 256));
+    let error = gpu.alloc::<u8>(12 << 30).unwrap_err();
+    let class = error.as_out_of_memory().unwrap().class;
+    assert_eq!(class, crate::event::OomClass::Budget);
+    Ok(())
+}
+
+#[test]
+fn the_figures_of_bfc_are_there_under_bfc_only() -> Result<(), Error> {
+    let gpu = gpu("tensorflow:TF_FORCE_GPU_ALLOW_GROWTH=true");
+    let _block = gpu.alloc::<u8>(3 << 20)?;
+    let stats = gpu.bfc_stats().unwrap();
+    assert_eq!((stats.pool_bytes, stats.bytes_limit), (4 << 20, 1 << 30));
+    let log = gpu.bfc_memory_dump(Bytes::gib(2), "MatMul").unwrap();
+    assert!(log.contains("BFCAllocator dump for GPU_0_bfc"), "{log}");
+    assert!(self::gpu("caching").bfc_stats().is_none());
+    Ok(())
+}
+
+#[test]
+fn eager_takes_a_buffer_back_when_it_is_dropped_and_async_when_it_is_settled() -> Result<(), Error>
+{
+    let (eager, ordered) = (gpu("eager"), gpu("async:release_threshold=32MiB"));
+    drop(eager.alloc::<u8>(3 << 20)?);
+    assert_eq!(eager.memory_reserved(), Bytes::ZERO);
+    assert_eq!(eager.max_memory_reserved(), Bytes::mib(4));
+    drop(ordered.alloc::<u8>(40 << 20)?);
+    assert_eq!(ordered.memory_reserved(), Bytes::mib(64));
+    ordered.synchronize()?;
+    assert_eq!(ordered.memory_reserved(), Bytes::mib(32));
+    ordered.empty_cache()?;
+    assert_eq!(ordered.memory_reserved(), Bytes::ZERO);
+    assert_eq!(
+        eager.memory_committed(),
+        None,
+        "it is all there at the request"
+    );
+    Ok(())
+}
+
+#[test]
+fn bare_addresses_go_back_under_every_policy_of_the_driver() -> Result<(), Error> {
+    for policy in ["driver", "eager", "async:max_size=64MiB", "lazy"] {
+        let gpu = gpu(policy);
+        let address = gpu.malloc(Bytes::mib(5))?;
+        assert!(gpu.memory_allocated() >= Bytes::mib(5), "{policy}");
+        gpu.free(address)?;
+        assert_eq!(gpu.memory_allocated(), Bytes::ZERO, "{policy}");
+        gpu.empty_cache()?;
+        assert_eq!(gpu.memory_reserved(), Bytes::ZERO, "{policy}");
+    }
+    Ok(())
+}
+
+#[test]
+fn lazy_has_memory_for_what_was_written() -> Result<(), Error> {
+    let gpu = gpu("lazy");
+    let mut buffer = gpu.alloc::<u32>(8 << 20)?;
+    assert_eq!(gpu.memory_reserved(), Bytes::mib(32));
+    assert_eq!(gpu.memory_committed(), Some(Bytes::ZERO));
+    let source = gpu.upload(&[1_u32; 1 << 10])?;
+    assert_eq!(gpu.memory_committed(), Some(Bytes::mib(2)));
+    buffer.copy_at(4 << 20, &source)?;
+    assert_eq!(gpu.memory_committed(), Some(Bytes::mib(4)));
+    assert_eq!(buffer.copy_to_host()?[4 << 20], 1);
+    buffer.fill(9)?;
+    assert_eq!(gpu.memory_committed(), Some(Bytes::mib(34)));
+    drop(buffer);
+    assert_eq!(gpu.memory_committed(), Some(Bytes::mib(2)));
+    let error = gpu.alloc::<u8>(2 << 30).unwrap_err();
+    assert!(error.is_out_of_memory(), "{error}");
+    Ok(())
+}
+
+#[test]
+fn policies_of_the_driver_say_what_is_wrong_with_their_options() {
+    for (policy, said) in [
+        ("eager:threshold=1", "policy `eager` has no options"),
+        ("lazy:page=2MiB", "policy `lazy` has no options"),
+        ("async:max_size=1MiB", "between 32.00 MiB"),
+    ] {
+        let error = Gpu::builder().policy(policy).open().unwrap_err();
+        assert!(error.to_string().contains(said), "{error}");
+    }
+    let gpu = gpu("stream-ordered:release_threshold:100MiB");
+    let expected = [
+        ("release_threshold", "96.00 MiB".to_owned()),
+        ("max_size", "none".to_owned()),
+    ];
+    assert_eq!(gpu.policy_settings(), expected);
 }

@@ -5,12 +5,12 @@ use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use crate::config::DeviceSpec;
+use crate::config::{DeviceSpec, HeldByNeighbour};
 use crate::error::Error;
 use crate::gpu::Gpu;
 use crate::intercept::{self, Availability};
 use crate::ledger::Ledger;
-use crate::session::{Session, SessionConfig};
+use crate::session::{Neighbours, Session, SessionConfig};
 
 use super::exit_code;
 use super::messages;
@@ -30,18 +30,26 @@ thread_local! {
 
 /// Runs the body and writes how it ended. The process then returns from `main`, whatever threads
 /// the body left running.
-pub(super) fn run(case: &Case, settings: &Settings, scratch: &Scratch) -> ExitCode {
+///
+/// `held` is what its neighbours hold of a real card.
+pub(super) fn run(
+    case: &Case,
+    settings: &Settings,
+    scratch: &Scratch,
+    held: Vec<HeldByNeighbour>,
+) -> ExitCode {
     platform::follow_supervisor();
     record_panics();
-    let end =
-        run_body(case, settings, scratch).unwrap_or_else(|error| match error.is_unavailable() {
+    let end = run_body(case, settings, scratch, held).unwrap_or_else(|error| {
+        match error.is_unavailable() {
             true => End::Skipped {
                 reason: messages::not_run(&error),
             },
             false => End::NotStarted {
                 message: messages::no_session(case, &error),
             },
-        });
+        }
+    });
     match protocol::write(&scratch.end(), &end) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -51,13 +59,22 @@ pub(super) fn run(case: &Case, settings: &Settings, scratch: &Scratch) -> ExitCo
     }
 }
 
-fn run_body(case: &Case, settings: &Settings, scratch: &Scratch) -> Result<End, Error> {
+fn run_body(
+    case: &Case,
+    settings: &Settings,
+    scratch: &Scratch,
+    held: Vec<HeldByNeighbour>,
+) -> Result<End, Error> {
     let ledger = Arc::new(Ledger::open(&scratch.ledger())?);
     let session = Session::open(SessionConfig {
         device: device_here(&case.device),
         names_device: case.device_named,
         policy: case.policy.clone(),
         budget: case.budget,
+        neighbours: Neighbours {
+            specs: case.neighbours.clone(),
+            held,
+        },
         ledger,
         samples_process: case.entry.options.max_process_memory.is_some(),
         keeps_call_sites: settings.sites != SitesSetting::Off,
@@ -93,7 +110,7 @@ fn run_body(case: &Case, settings: &Settings, scratch: &Scratch) -> Result<End, 
 
 /// The device of a test by this process's count: the supervisor shows it only the GPU that the
 /// test runs on.
-fn device_here(device: &DeviceSpec) -> DeviceSpec {
+pub(super) fn device_here(device: &DeviceSpec) -> DeviceSpec {
     match device {
         DeviceSpec::Cuda { .. } => DeviceSpec::Cuda { ordinal: 0 },
         simulated => simulated.clone(),

@@ -20,7 +20,7 @@ use crate::snapshot::Comparison;
 use super::child::words;
 use super::exit_code;
 use super::messages;
-use super::plan::{Case, Plan};
+use super::plan::Plan;
 use super::protocol::{self, Job};
 
 /// What no snapshot prints at the start of a line.
@@ -28,7 +28,7 @@ const MARK: &str = "\u{1}gpumem compared ";
 
 #[derive(Serialize, Deserialize)]
 struct Order {
-    case: String,
+    test: String,
     text: String,
 }
 
@@ -62,12 +62,12 @@ impl Comparer {
         }
     }
 
-    /// Compares `text` with the accepted snapshot of `case`; beside the result stands what differs,
-    /// in insta's words.
+    /// Compares `text` with the accepted snapshot of the test `name`, or of the table that is so
+    /// called; beside the result stands what differs, in insta's words.
     ///
     /// # Errors
     /// If the process cannot be started, or ended before its answer.
-    pub(super) fn compare(&self, case: &Case, text: &str) -> Result<(Compared, String), Error> {
+    pub(super) fn compare(&self, name: &str, text: &str) -> Result<(Compared, String), Error> {
         let mut process = self
             .process
             .lock()
@@ -78,7 +78,7 @@ impl Comparer {
             None => Process::start(&self.executable, self.gpus)?,
         };
         let answer = running.ask(&Order {
-            case: case.name.clone(),
+            test: name.to_owned(),
             text: text.to_owned(),
         })?;
         *process = Some(running);
@@ -175,16 +175,32 @@ pub(super) fn serve(plan: &Plan) -> ExitCode {
 }
 
 fn answer(plan: &Plan, order: &Order) -> Answer {
-    let Some(case) = plan.cases.iter().find(|case| case.name == order.case) else {
-        return Answer {
-            compared: Compared::NoneAccepted,
-            said: messages::no_such_case(&order.case).to_string(),
-        };
+    let Order { test, text } = order;
+    let case = plan.cases.iter().find(|case| case.name == *test);
+    let table = plan.table(test).and_then(|table| {
+        let case = &table.cases.first()?.case;
+        Some((case, table.snapshot.clone()?))
+    });
+    let (entry, comparison) = match (case, table) {
+        (Some(case), _) => {
+            let name = case.snapshot.clone().unwrap_or_default();
+            let tolerance = case.entry.options.tolerance;
+            let comparison = Comparison::new(name, text.clone(), tolerance);
+            (case.entry, comparison)
+        }
+        (None, Some((case, name))) => {
+            let tolerance = case.entry.options.tolerance;
+            let comparison = Comparison::of_table(name, text.clone(), tolerance);
+            (case.entry, comparison)
+        }
+        (None, None) => {
+            return Answer {
+                compared: Compared::NoneAccepted,
+                said: messages::no_such_case(test).to_string(),
+            };
+        }
     };
-    let name = case.snapshot.clone().unwrap_or_default();
-    let tolerance = case.entry.options.tolerance;
-    let comparison = Comparison::new(name, order.text.clone(), tolerance);
-    let asserted = panic::catch_unwind(AssertUnwindSafe(|| (case.entry.compare)(&comparison)));
+    let asserted = panic::catch_unwind(AssertUnwindSafe(|| (entry.compare)(&comparison)));
     match asserted {
         Ok(()) => Answer {
             compared: Compared::Equal,

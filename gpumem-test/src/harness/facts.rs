@@ -1,6 +1,6 @@
 //! What the harness asks of devices and policies before a test runs.
 
-use crate::config::{DeviceSpec, PolicySpec};
+use crate::config::{DeviceSpec, NeighbourSpec, PolicySpec, Takes};
 use crate::device::sim::DeviceProfile;
 use crate::error::Error;
 use crate::policy;
@@ -48,6 +48,26 @@ pub(super) fn no_door() -> Option<&'static str> {
         any(target_arch = "x86_64", target_arch = "aarch64")
     ));
     (!has_door).then_some("it takes Linux with glibc, on x86-64 or aarch64")
+}
+
+/// The other process that `text` names; the warnings of its policy's own parser come back.
+///
+/// # Errors
+/// If it cannot be read, or takes nothing by itself.
+pub(super) fn neighbour(text: &str) -> Result<(NeighbourSpec, Vec<String>), Error> {
+    let neighbour: NeighbourSpec = text.parse()?;
+    let warnings = match &neighbour.takes {
+        Takes::Amount(_) => Vec::new(),
+        Takes::All(policy) => {
+            let warnings = policy::check(policy)?;
+            if !policy::takes_at_once(policy)? {
+                let sentence = gpumem_test_syntax::takes_nothing(&policy.to_string());
+                return Err(Error::configuration(format!("neighbour {sentence}")));
+            }
+            warnings
+        }
+    };
+    Ok((neighbour, warnings))
 }
 
 /// Whether the options of a policy can be used; the warnings of its own parser come back.

@@ -8,10 +8,11 @@ use std::process::{Command, ExitStatus, Stdio};
 use wait_timeout::ChildExt;
 
 use crate::check::Ended;
-use crate::config::DeviceSpec;
+use crate::config::{DeviceSpec, HeldByNeighbour};
 use crate::error::Error;
 
 use super::messages;
+use super::neighbours::Holding;
 use super::plan::Case;
 use super::platform;
 use super::protocol::{self, End, Job, Scratch};
@@ -36,6 +37,14 @@ fn visible(ordinal: u16, shown: Option<String>) -> String {
     named.map_or(number, |name| name.trim().to_owned())
 }
 
+/// Shows a process the GPU that its test runs on, alone.
+fn show_gpu(command: &mut Command, device: &DeviceSpec) {
+    if let DeviceSpec::Cuda { ordinal } = device {
+        let shown = std::env::var(VISIBLE_GPUS).ok();
+        command.env(VISIBLE_GPUS, visible(*ordinal, shown));
+    }
+}
+
 /// A child that ended.
 pub(super) struct Finished {
     /// How.
@@ -44,6 +53,17 @@ pub(super) struct Finished {
     pub(super) skipped: Option<String>,
     /// Its standard output and error, in the order written; empty if not captured.
     pub(super) output: String,
+}
+
+impl Finished {
+    /// Of a test whose process was not started.
+    pub(super) fn skipped(reason: String) -> Self {
+        Self {
+            ended: Ended::Returned,
+            skipped: Some(reason),
+            output: String::new(),
+        }
+    }
 }
 
 /// How to start children.
@@ -57,11 +77,46 @@ pub(super) struct Isolation {
 }
 
 impl Isolation {
+    /// Starts the neighbours of a test on a real card; the reason comes back where the card does not
+    /// have what one of them takes. On a simulated card nobody is started.
+    ///
+    /// # Errors
+    /// If one cannot be started, or fails otherwise.
+    pub(super) fn start_neighbours(&self, case: &Case) -> Result<Result<Holding, String>, Error> {
+        let mut holding = Holding::default();
+        if !matches!(case.device, DeviceSpec::Cuda { .. }) {
+            return Ok(Ok(holding));
+        }
+        for (neighbour, spec) in case.neighbours.iter().enumerate() {
+            let mut command = Command::new(&self.executable);
+            // For the reader of a process list, as below.
+            command.args([case.name.as_str(), "--exact", "--nocapture"]);
+            let job = Job::Hold {
+                case: case.name.clone(),
+                neighbour,
+                held: holding.held.clone(),
+            };
+            job.hand_to(&mut command, self.gpus);
+            show_gpu(&mut command, &case.device);
+            if let Err(reason) = holding.add(spec, command)? {
+                return Ok(Err(reason));
+            }
+        }
+        Ok(Ok(holding))
+    }
+
     /// Runs a test in a child and waits for its end, for as long as its timeout allows.
     ///
     /// # Errors
     /// If the child cannot be started or its files not be made.
-    pub(super) fn run(&self, case: &Case, scratch: &Scratch) -> Result<Finished, Error> {
+    ///
+    /// `held` is what its neighbours hold of a real card.
+    pub(super) fn run(
+        &self,
+        case: &Case,
+        scratch: &Scratch,
+        held: &[HeldByNeighbour],
+    ) -> Result<Finished, Error> {
         let timeout = case.entry.options.timeout;
         let output = scratch.output();
         let mut command = Command::new(&self.executable);
@@ -75,14 +130,10 @@ impl Isolation {
         let job = Job::Run {
             case: case.name.clone(),
             scratch: scratch.clone(),
+            held: held.to_vec(),
         };
         job.hand_to(&mut command, self.gpus);
-        if let DeviceSpec::Cuda { ordinal } = case.device {
-            command.env(
-                VISIBLE_GPUS,
-                visible(ordinal, std::env::var(VISIBLE_GPUS).ok()),
-            );
-        }
+        show_gpu(&mut command, &case.device);
         if matches!(case.device, DeviceSpec::Sim { .. }) && std::env::var_os(TOOLKIT.0).is_none() {
             command.env(TOOLKIT.0, TOOLKIT.1);
         }

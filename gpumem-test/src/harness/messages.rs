@@ -1,9 +1,10 @@
 //! What the harness says before a test runs and beside its result.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use crate::bytes::Bytes;
-use crate::config::{Budget, DeviceSpec, PolicySpec};
+use crate::config::{Budget, DeviceSpec, NeighbourSpec, PolicySpec};
 use crate::error::Error;
 
 use super::environment;
@@ -56,6 +57,18 @@ pub(super) fn no_threads() -> &'static str {
 pub(super) fn warning_of_policy(entry: &TestEntry, policy: &PolicySpec, warning: &str) -> String {
     format!(
         "warning: test `{}`: policy `{policy}`: {warning}\n  --> {}",
+        full_name(entry),
+        place(entry)
+    )
+}
+
+pub(super) fn warning_of_neighbour(
+    entry: &TestEntry,
+    neighbour: &NeighbourSpec,
+    warning: &str,
+) -> String {
+    format!(
+        "warning: test `{}`: neighbour `{neighbour}`: {warning}\n  --> {}",
         full_name(entry),
         place(entry)
     )
@@ -220,6 +233,27 @@ pub(super) fn same_snapshot(file: &str, first: &Case) -> Error {
     ))
 }
 
+/// A test that is called as the comparison of another's table.
+pub(super) fn named_as_a_table(name: &str, twin: &Case) -> Error {
+    Error::configuration(format!(
+        "`{name}`, which compares its verdicts, is also the name of a test at {}; rename one of them",
+        place(twin.entry)
+    ))
+}
+
+/// Why there is no table where the environment replaced the list of policies.
+pub(super) fn one_policy_makes_no_table() -> String {
+    format!(
+        "its verdicts were not compared: {} runs it under one policy",
+        environment::POLICY
+    )
+}
+
+/// Why a table is not compared that has no line for one of its policies.
+pub(super) fn policy_was_skipped(policy: &str, reason: &str) -> String {
+    format!("its verdicts were not compared: {policy} was not run: {reason}")
+}
+
 pub(super) fn name_too_long(name: &str, most: usize) -> Error {
     Error::configuration(format!(
         "the file name {name} has {} bytes, more than the {most} that file systems take",
@@ -310,6 +344,26 @@ pub(super) fn output_of(test: &str, output: &str) -> String {
 
 pub(super) fn not_compared_after_failure() -> String {
     "its snapshot was not compared, as the test did not end well".to_owned()
+}
+
+/// A neighbour's process that could not use the card.
+pub(super) fn neighbour_failed(neighbour: &NeighbourSpec, why: &str) -> Error {
+    Error::device(format!("the neighbour `{neighbour}` took nothing: {why}"))
+}
+
+/// A neighbour's process that ended before it said anything.
+pub(super) fn neighbour_is_silent(neighbour: &NeighbourSpec) -> Error {
+    Error::device(format!(
+        "the process of the neighbour `{neighbour}` ended without a word"
+    ))
+}
+
+/// A neighbour's process that says nothing.
+pub(super) fn neighbour_is_slow(neighbour: &NeighbourSpec, patience: Duration) -> Error {
+    Error::device(format!(
+        "the neighbour `{neighbour}` held nothing after {} s",
+        patience.as_secs()
+    ))
 }
 
 /// Why there was no session for a test.

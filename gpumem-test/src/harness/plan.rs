@@ -1,10 +1,14 @@
 //! From annotated functions to the tests that run: one for each policy and argument, with the
 //! settings in force, every string checked before anything runs.
 
+mod table;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::config::{Budget, DeviceSpec, PolicySpec};
+use crate::config::{Budget, DeviceSpec, NeighbourSpec, PolicySpec};
 use crate::error::Error;
 
 use super::facts;
@@ -12,6 +16,9 @@ use super::machine::Machine;
 use super::messages;
 use super::registry::{SnapshotOption, TestEntry};
 use super::settings::Settings;
+
+use table::TableCase;
+pub(crate) use table::TablePlan;
 
 /// Bytes in the name of a report or a snapshot, without its endings (`.snap.new`): file systems
 /// take 255.
@@ -36,6 +43,8 @@ pub(crate) struct Case {
     pub(crate) device_named: bool,
     /// The budget in force.
     pub(crate) budget: Option<Budget>,
+    /// Other processes on the card.
+    pub(crate) neighbours: Vec<NeighbourSpec>,
     /// Bounds that the environment loosened, in sentences.
     pub(crate) loosened: Vec<String>,
     /// Why the summary is not comparable with the accepted one.
@@ -55,6 +64,8 @@ impl Case {
 pub(crate) struct Plan {
     /// The tests, by name.
     pub(crate) cases: Vec<Case>,
+    /// The tables of tests with a list of policies.
+    pub(crate) tables: Vec<TablePlan>,
     /// What is odd and yet no mistake, in sentences.
     pub(crate) warnings: Vec<String>,
 }
@@ -81,6 +92,7 @@ impl Plan {
         entries.sort_by_key(|entry| (entry.module, entry.name, entry.file, entry.line));
         let mut plan = Self {
             cases: Vec::new(),
+            tables: Vec::new(),
             warnings: Vec::new(),
         };
         let mut mistakes = Vec::new();
@@ -88,6 +100,7 @@ impl Plan {
             plan.expand(entry, settings, machine, &mut mistakes);
         }
         plan.find_twins(&mut mistakes);
+        plan.find_twins_of_tables(&mut mistakes);
         plan.cases.sort_by(|left, right| left.name.cmp(&right.name));
         if mistakes.is_empty() {
             return Ok(plan);
@@ -141,6 +154,19 @@ impl Plan {
             }
             sound.push(policy);
         }
+        let mut neighbours = Vec::new();
+        for text in entry.options.neighbours {
+            match facts::neighbour(text) {
+                Ok((neighbour, warnings)) => {
+                    self.warnings.extend(
+                        (warnings.iter())
+                            .map(|text| messages::warning_of_neighbour(entry, &neighbour, text)),
+                    );
+                    neighbours.push(neighbour);
+                }
+                Err(error) => mistake(error),
+            }
+        }
         let own_device = match entry.options.device.map(str::parse).transpose() {
             Ok(device) => device,
             Err(error) => return mistake(error),
@@ -175,6 +201,9 @@ impl Plan {
             }
             _ => (entry.options.max_process_memory).map(|_| messages::needs_nvml(&name)),
         };
+        let module = entry.module.split_once("::").map(|(_, module)| module);
+        let head = module.map_or(String::new(), |module| format!("{module}::"));
+        let mut table = Vec::new();
         for policy in sound {
             let part = listed.then(|| policy_part(policy, named_among));
             let case = Case {
@@ -186,6 +215,7 @@ impl Plan {
                 device: device.clone(),
                 device_named: own_device.is_some(),
                 budget,
+                neighbours: neighbours.clone(),
                 loosened: loosened(entry, budget, total),
                 incomparable: entry.options.snapshot.and_then(|_| {
                     let own = own_policies.contains(policy);
@@ -197,18 +227,24 @@ impl Plan {
             let no_args = entry.args.is_empty().then_some(None);
             for (index, arg) in no_args.into_iter().chain(args).enumerate() {
                 let tail = tail(part.as_deref(), arg);
-                let module = entry.module.split_once("::").map(|(_, module)| module);
-                let head = module.map_or(String::new(), |module| format!("{module}::"));
-                self.cases.push(Case {
+                let case = Case {
                     name: format!("{head}{}{tail}", entry.name),
                     snapshot: entry.options.snapshot.map(|SnapshotOption { name }| {
                         format!("{}{tail}", name.unwrap_or(entry.name)).replace("::", "__")
                     }),
                     arg: index,
                     ..case.clone()
-                });
+                };
+                table.extend(part.clone().map(|part| TableCase {
+                    case: case.clone(),
+                    part,
+                }));
+                self.cases.push(case);
             }
         }
+        let test = format!("{head}{}", entry.name);
+        self.tables
+            .extend(TablePlan::of(test, table, settings.policy.is_some()));
     }
 
     /// Finds tests that would write the same files: reports, or snapshots.
@@ -333,18 +369,15 @@ fn incomparable(
     }
     let replaced = settings.device.as_ref();
     let named = own_device.is_some() && replaced.is_some() && replaced != own_device;
-    // A share is other bytes on another device. On a GPU the difference says whether it was.
+    // A share is other bytes on another device, and so is what neighbours leave. On a GPU the difference says whether it was.
     let own_total = facts::device(own_device.unwrap_or(&DeviceSpec::Auto))
         .ok()
         .and_then(|device| device.total);
-    let share = matches!(entry.options.budget, Some(Budget::Share(_)));
+    let share = matches!(entry.options.budget, Some(Budget::Share(_)))
+        || !entry.options.neighbours.is_empty();
     let other = total.is_some() && own_total.is_some() && own_total != total;
     if named || share && other {
         return Some(messages::not_compared_under("GPUMEM_DEVICE"));
     }
     None
 }
-
-#[cfg(test)]
-#[path = "plan/tests.rs"]
-mod tests;

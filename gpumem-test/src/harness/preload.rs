@@ -11,7 +11,7 @@ use crate::event::EventKind;
 use crate::intercept;
 use crate::ledger::Ledger;
 use crate::report::{self, Judged};
-use crate::session::{Session, SessionConfig};
+use crate::session::{Neighbours, Session, SessionConfig};
 use crate::snapshot;
 use crate::summary::{About, Summary};
 
@@ -86,6 +86,7 @@ fn open(folder: &Path, settings: Settings) -> Result<Recorded, Error> {
         device,
         policy: policy.clone(),
         budget: settings.budget,
+        neighbours: Neighbours::default(),
         ledger: Arc::clone(&ledger),
         keeps_call_sites: settings.sites != SitesSetting::Off,
         // The program sees its own card, not the default profile.
@@ -138,6 +139,7 @@ impl Recorded {
             device_total: facts.device_total,
             budget: facts.budget,
             context_overhead: facts.context_overhead,
+            neighbours: Vec::new(),
         };
         let summary = Summary::of(&recording, &about);
         let json = report::json(&Judged {

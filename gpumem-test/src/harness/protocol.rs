@@ -15,6 +15,7 @@ use std::process::Command;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::config::HeldByNeighbour;
 use crate::error::Error;
 
 const JOB: &str = "GPUMEM_INTERNAL_JOB";
@@ -37,6 +38,17 @@ pub(super) enum Job {
         case: String,
         /// Where its files are.
         scratch: Scratch,
+        /// What its neighbours hold of a real card.
+        held: Vec<HeldByNeighbour>,
+    },
+    /// Be a neighbour of a test on a real card.
+    Hold {
+        /// The test's name.
+        case: String,
+        /// Which of its neighbours.
+        neighbour: usize,
+        /// What those before it hold.
+        held: Vec<HeldByNeighbour>,
     },
     /// Compare summaries with accepted snapshots, as ordered on standard input.
     Compare,
@@ -44,8 +56,12 @@ pub(super) enum Job {
 
 #[derive(Serialize, Deserialize)]
 struct Order {
-    /// The test to run; none to compare.
+    /// The test to run, or to be a neighbour of; none to compare.
     case: Option<String>,
+    /// Which neighbour to be; none to run the test.
+    neighbour: Option<usize>,
+    /// What the neighbours before hold.
+    held: Vec<HeldByNeighbour>,
     /// The supervisor. A process further down inherits the environment, but is not the child.
     parent: u32,
     depth: u32,
@@ -73,11 +89,19 @@ impl Job {
         let Some(case) = order.case else {
             return Ok(Some(Self::Compare));
         };
+        if let Some(neighbour) = order.neighbour {
+            return Ok(Some(Self::Hold {
+                case,
+                neighbour,
+                held: order.held,
+            }));
+        }
         let folder = std::env::var_os(SCRATCH)
             .ok_or_else(|| Error::configuration(format!("{JOB} is set and {SCRATCH} is not")))?;
         Ok(Some(Self::Run {
             case,
             scratch: Scratch(folder.into()),
+            held: order.held,
         }))
     }
 
@@ -89,15 +113,26 @@ impl Job {
             .ok()
             .flatten()
             .map_or(0, |order| order.depth);
-        let case = match self {
-            Self::Run { case, scratch } => {
+        let (case, neighbour, held) = match self {
+            Self::Run {
+                case,
+                scratch,
+                held,
+            } => {
                 command.env(SCRATCH, &scratch.0);
-                Some(case.clone())
+                (Some(case.clone()), None, held.clone())
             }
-            Self::Compare => None,
+            Self::Hold {
+                case,
+                neighbour,
+                held,
+            } => (Some(case.clone()), Some(*neighbour), held.clone()),
+            Self::Compare => (None, None, Vec::new()),
         };
         let order = Order {
             case,
+            neighbour,
+            held,
             parent: std::process::id(),
             depth: depth + 1,
             gpus,
@@ -223,6 +258,7 @@ mod tests {
         let job = Job::Run {
             case: "a::b".to_owned(),
             scratch: Scratch("folder".into()),
+            held: Vec::new(),
         };
         let mut command = Command::new("x");
         job.hand_to(&mut command, Some(2));

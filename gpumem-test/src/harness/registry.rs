@@ -41,6 +41,8 @@ pub struct Options {
     pub budget: Option<Budget>,
     /// Policy strings; empty for the default.
     pub policies: &'static [&'static str],
+    /// Neighbour strings, in the order in which they come.
+    pub neighbours: &'static [&'static str],
     /// Device string.
     pub device: Option<&'static str>,
     /// Highest peak of allocated bytes.
@@ -80,6 +82,7 @@ impl Options {
     pub const DEFAULT: Self = Self {
         budget: None,
         policies: &[],
+        neighbours: &[],
         device: None,
         max_allocated: None,
         max_reserved: None,

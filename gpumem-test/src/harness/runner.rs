@@ -1,7 +1,7 @@
 //! The command line: libtest's, by libtest-mimic.
 
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
@@ -10,14 +10,15 @@ use crate::error::Error;
 use super::comparer::{self, Comparer};
 use super::isolate::Isolation;
 use super::machine::Machine;
-use super::plan::{Case, Mistake, Plan};
+use super::plan::{Case, Mistake, Plan, TablePlan};
 use super::program::Program;
 use super::protocol::{self, Job};
 use super::registry::{self, TestEntry};
 use super::scratch::ScratchRoot;
 use super::settings::Settings;
 use super::supervisor::Supervisor;
-use super::{child, exit_code, facts, messages};
+use super::tables::{self, Rows};
+use super::{child, exit_code, facts, messages, neighbours};
 
 /// What [`main!`](crate::main) calls: supervises the tests of the program, or is the child of a
 /// supervisor.
@@ -50,9 +51,20 @@ pub fn main(program: Program) -> ExitCode {
         Some(Job::Run {
             case: name,
             scratch,
+            held,
         }) => {
             return match plan.cases.iter().find(|case| case.name == name) {
-                Some(case) => child::run(case, &settings, &scratch),
+                Some(case) => child::run(case, &settings, &scratch, held),
+                None => not_started(&[messages::no_such_case(&name)], &[]),
+            };
+        }
+        Some(Job::Hold {
+            case: name,
+            neighbour,
+            held,
+        }) => {
+            return match plan.cases.iter().find(|case| case.name == name) {
+                Some(case) => neighbours::hold(case, neighbour, &held),
                 None => not_started(&[messages::no_such_case(&name)], &[]),
             };
         }
@@ -92,7 +104,7 @@ fn supervise(
     gpus: Option<usize>,
 ) -> Result<ExitCode, Error> {
     if arguments.list {
-        let trials = plan.cases.iter().map(listed).collect();
+        let trials = plan.trials().map(|trial| trial.listed()).collect();
         return Ok(libtest_mimic::run(arguments, trials).exit_code());
     }
     for warning in settings.warnings.iter().chain(&plan.warnings) {
@@ -115,15 +127,22 @@ fn supervise(
         },
         program,
         settings,
+        rows: Rows::default(),
         notes: Mutex::default(),
+        cards: RwLock::default(),
         show_output: arguments.show_output,
     });
+    let own = plan.trials().filter(|trial| trial.runs(arguments));
+    let own = own.map(|trial| trial.name());
+    supervisor.rows.promise_all(own.collect());
     let trials = plan
-        .cases
-        .into_iter()
-        .map(|case| trial(case, arguments, &supervisor))
-        .collect();
-    let conclusion = libtest_mimic::run(arguments, trials);
+        .trials()
+        .map(|chosen| trial(chosen, arguments, &supervisor));
+    let conclusion = libtest_mimic::run(arguments, trials.collect());
+    tables::print(&plan.tables, &supervisor.rows, arguments);
+    for table in &plan.tables {
+        supervisor.write(table);
+    }
     for note in supervisor
         .notes
         .lock()
@@ -139,24 +158,93 @@ fn supervise(
     }))
 }
 
-fn listed(case: &Case) -> Trial {
-    let is_ignored = case.entry.options.ignore.is_some() || case.not_run.is_some();
-    Trial::test(case.name.clone(), || Ok(())).with_ignored_flag(is_ignored)
+/// What runs as one test.
+#[derive(Clone, Copy)]
+enum Chosen<'a> {
+    Case(&'a Case),
+    Table(&'a TablePlan),
 }
 
-fn trial(case: Case, arguments: &Arguments, supervisor: &Arc<Supervisor>) -> Trial {
-    let name = case.name.clone();
+impl Plan {
+    /// All that runs, by name, but for the comparison of a table: it follows the last of the tests
+    /// that the table is made of, so that those it waits for began before it.
+    fn trials(&self) -> impl Iterator<Item = Chosen<'_>> {
+        self.cases.iter().enumerate().flat_map(|(index, case)| {
+            let is_of = |table: &&TablePlan| {
+                let first = table.cases.first();
+                first.is_some_and(|first| std::ptr::eq(first.case.entry, case.entry))
+            };
+            let mut later = self.cases[index + 1..].iter();
+            let is_last = !later.any(|later| std::ptr::eq(later.entry, case.entry));
+            let tables = self.tables.iter().filter(move |_| is_last).filter(is_of);
+            let tables = tables.filter(|table| table.snapshot.is_some());
+            std::iter::once(Chosen::Case(case)).chain(tables.map(Chosen::Table))
+        })
+    }
+}
+
+impl Chosen<'_> {
+    fn name(self) -> String {
+        match self {
+            Self::Case(case) => case.name.clone(),
+            Self::Table(table) => table.name(),
+        }
+    }
+
+    /// That its attribute says `ignore`, with a reason or without.
+    fn ignored(self) -> Option<Option<&'static str>> {
+        let case = match self {
+            Self::Case(case) => Some(case),
+            Self::Table(table) => table.cases.first().map(|first| &first.case),
+        };
+        case?.entry.options.ignore
+    }
+
+    /// Whether it is known to be ignored or skipped.
+    fn is_ignored(self) -> bool {
+        let not_run = match self {
+            Self::Case(case) => &case.not_run,
+            Self::Table(table) => &table.not_compared,
+        };
+        self.ignored().is_some() || not_run.is_some()
+    }
+
+    fn listed(self) -> Trial {
+        Trial::test(self.name(), || Ok(())).with_ignored_flag(self.is_ignored())
+    }
+
+    /// Whether these arguments choose it, so that it leaves its row.
+    fn runs(self, arguments: &Arguments) -> bool {
+        let listed = self.listed().with_ignored_flag(self.ignored().is_some());
+        !arguments.is_filtered_out(&self.listed()) && !arguments.is_ignored(&listed)
+    }
+}
+
+fn trial(chosen: Chosen<'_>, arguments: &Arguments, supervisor: &Arc<Supervisor>) -> Trial {
+    let name = chosen.name();
     let asked_for = arguments.ignored || arguments.include_ignored;
-    if let Some(reason) = case.entry.options.ignore.filter(|_| !asked_for) {
+    if let Some(reason) = chosen.ignored().filter(|_| !asked_for) {
         // A test with libtest-mimic's own flag is skipped without its reason.
         return Trial::ignorable_test(name, move || {
             Ok(reason.map_or_else(Completion::ignored, Completion::ignored_with))
         });
     }
-    let is_ignored = case.entry.options.ignore.is_some() || case.not_run.is_some();
+    let is_ignored = chosen.is_ignored();
     let supervisor = Arc::clone(supervisor);
     // The flag only chooses among the tests; with it and not asked for, libtest-mimic would run
     // nothing and say no reason.
-    Trial::ignorable_test(name, move || supervisor.run(&case).map_err(Failed::from))
-        .with_ignored_flag(is_ignored && asked_for)
+    let is_ignored = is_ignored && asked_for;
+    match chosen {
+        Chosen::Case(case) => {
+            let case = case.clone();
+            Trial::ignorable_test(name, move || supervisor.run(&case).map_err(Failed::from))
+        }
+        Chosen::Table(table) => {
+            let table = table.clone();
+            Trial::ignorable_test(name, move || {
+                supervisor.compare(&table).map_err(Failed::from)
+            })
+        }
+    }
+    .with_ignored_flag(is_ignored)
 }

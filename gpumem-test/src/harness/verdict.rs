@@ -9,6 +9,7 @@ use crate::check::{self, Bounds, Compared, Ended};
 use crate::config::Budget;
 use crate::error::Error;
 use crate::ledger::Recording;
+use crate::report::table::{Ran, State};
 use crate::report::{self, Judged, Next};
 use crate::session::SessionFacts;
 use crate::snapshot;
@@ -43,6 +44,21 @@ pub(super) struct Verdict {
     pub(super) output: String,
     /// Sentences to print with the result.
     pub(super) notes: Vec<String>,
+    /// What a table of verdicts shows of it.
+    pub(super) row: State,
+}
+
+impl Verdict {
+    /// On a test that was not run after all.
+    pub(super) fn skipped(reason: String) -> Self {
+        Self {
+            row: State::Skipped(reason.clone()),
+            skipped: Some(reason),
+            failure: None,
+            output: String::new(),
+            notes: Vec::new(),
+        }
+    }
 }
 
 /// Judges one test, compares its summary by `compare`, and writes its figures to `json`.
@@ -62,18 +78,13 @@ pub(super) fn of(
         skipped,
         output,
     } = left.finished;
-    if skipped.is_some() {
+    if let Some(reason) = skipped {
         return Ok(Verdict {
-            skipped,
-            failure: None,
             output,
-            notes: Vec::new(),
+            ..Verdict::skipped(reason)
         });
     }
-    let bounds = Bounds {
-        unsupported_fails: settings.unsupported_fails,
-        ..Bounds::from(&case.entry.options)
-    };
+    let bounds = bounds(case, settings);
     match settings.sites {
         SitesSetting::Always => callsite::name(&mut left.recording, program.root().as_deref()),
         _ => callsite::name_by_module(&mut left.recording),
@@ -82,10 +93,8 @@ pub(super) fn of(
     let mut summary = Summary::of(&left.recording, &about);
     if let Some(reason) = unseen(facts::no_door(), &ended, &summary) {
         return Ok(Verdict {
-            skipped: Some(reason),
-            failure: None,
             output,
-            notes: Vec::new(),
+            ..Verdict::skipped(reason)
         });
     }
     let findings = check::judge(&summary, &bounds);
@@ -157,7 +166,40 @@ pub(super) fn of(
         failure,
         output,
         notes,
+        row: State::Ran(Box::new(Ran::of(&judged))),
     })
+}
+
+/// What a table shows of a test that was run for it alone: judged, with no snapshot compared and no
+/// file written, which its own trial does.
+pub(super) fn row(left: Left<'_>, settings: &Settings) -> State {
+    let case = left.case;
+    let Finished { ended, skipped, .. } = left.finished;
+    if let Some(reason) = skipped {
+        return State::Skipped(reason);
+    }
+    let summary = Summary::of(&left.recording, &about(case, left.facts));
+    if let Some(reason) = unseen(facts::no_door(), &ended, &summary) {
+        return State::Skipped(reason);
+    }
+    let bounds = bounds(case, settings);
+    let findings = check::judge(&summary, &bounds);
+    State::Ran(Box::new(Ran::of(&Judged {
+        summary: &summary,
+        bounds: &bounds,
+        findings: &findings,
+        ended: &ended,
+        advice: None,
+        snapshot: Compared::Equal,
+    })))
+}
+
+/// What a test allows, and the environment with it.
+fn bounds(case: &Case, settings: &Settings) -> Bounds {
+    Bounds {
+        unsupported_fails: settings.unsupported_fails,
+        ..Bounds::from(&case.entry.options)
+    }
 }
 
 /// Why the test counts as not run: without a door, one that asked the handle for nothing may have
@@ -190,8 +232,13 @@ fn about(case: &Case, facts: Option<SessionFacts>) -> About {
                 _ => None,
             },
             context_overhead: device.context_overhead.unwrap_or_default(),
+            neighbours: Vec::new(),
         }
     });
+    let held = |index: usize| facts.neighbours.get(index).map(|(_, bytes)| *bytes);
+    let neighbours = (case.neighbours.iter().enumerate())
+        .map(|(index, spec)| (spec.to_string(), held(index)))
+        .collect();
     About {
         test: case.name.clone(),
         policy: case.policy.clone(),
@@ -201,6 +248,7 @@ fn about(case: &Case, facts: Option<SessionFacts>) -> About {
         device_total: facts.device_total,
         budget: facts.budget,
         context_overhead: facts.context_overhead,
+        neighbours,
     }
 }
 
@@ -215,7 +263,11 @@ fn is_comparable(ended: &Ended, bounds: &Bounds, summary: &Summary) -> bool {
     ended_well && summary.lost == 0
 }
 
-fn keep(path: &Path, text: &str) -> Result<(), Error> {
+/// Writes a file of figures.
+///
+/// # Errors
+/// If it cannot be written.
+pub(super) fn keep(path: &Path, text: &str) -> Result<(), Error> {
     let write = || {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;

@@ -7,10 +7,11 @@ use std::sync::{Arc, OnceLock};
 use crate::abi::{Code, Handle, Ordinal, STREAM_LEGACY, STREAM_PER_THREAD, Status};
 use crate::device::DeviceMemory;
 use crate::error::Error;
-use crate::event::{EventKind, OomClass, Origin};
+use crate::event::{EventKind, Origin};
 use crate::guard::Guard;
 use crate::heap::Cause;
 use crate::ids::{DeviceId, StreamId, TextId};
+use crate::policy::oom::Shortage;
 use crate::policy::{AnyPolicy, Policy, Route};
 use crate::session::{LockedHeap, Session};
 use crate::sim_driver;
@@ -395,17 +396,20 @@ impl Door {
     pub(super) fn out_of_memory(&self, device: DeviceId, size: u64, stream: StreamId) -> Code {
         let cause = self.cause();
         let heap = self.heap(device);
-        let (free, without_budget) = (
+        let (free, held_by_others) = (
             heap.device().memory_info().free,
-            heap.device().free_without_budget(),
+            heap.device().held_by_others(),
         );
-        let has_budget = heap.device().budget().is_some();
+        let class = Shortage {
+            need: size,
+            headroom: free,
+            headroom_without_budget: heap.device().free_without_budget(),
+            headroom_without_others: heap.device().free_without_others(),
+            held_by_others: held_by_others.unwrap_or(0),
+            ..Shortage::default()
+        }
+        .class();
         drop(heap);
-        let class = if has_budget && without_budget >= size {
-            OomClass::Budget
-        } else {
-            OomClass::Exhausted
-        };
         let kind = EventKind::OutOfMemory {
             requested: size,
             rounded: size,
@@ -414,6 +418,7 @@ impl Door {
             class,
             device_free: free,
             largest_free: 0,
+            held_by_others,
         };
         self.record(device, cause, kind);
         Status::OUT_OF_MEMORY.0

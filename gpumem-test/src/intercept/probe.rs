@@ -8,7 +8,7 @@ use crate::device::sim::{DeviceProfile, SimDevice};
 use crate::error::Error;
 use crate::guard::Guard;
 use crate::ledger::Ledger;
-use crate::session::{Session, SessionConfig};
+use crate::session::{Neighbours, Session, SessionConfig};
 use crate::sim_driver::{self, Devices};
 
 use super::Backend;
@@ -55,6 +55,7 @@ pub fn serve(device: &str, policy: &str, keeps_call_sites: bool) -> Result<impl 
         names_device: true,
         policy: policy.parse()?,
         budget: None,
+        neighbours: Neighbours::default(),
         ledger: Arc::new(Ledger::in_memory(1 << 20)?),
         keeps_call_sites,
         samples_process: false,

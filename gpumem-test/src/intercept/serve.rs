@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::abi::{Code, Handle, Ordinal, Status};
+use crate::config::PolicyKind;
 use crate::device::sim::SimDevice;
 use crate::error::Error;
 use crate::event::EventKind;
@@ -30,6 +31,10 @@ impl sim_driver::Devices for Simulated {
         if let Some(device) = heap.device_mut().as_sim_mut() {
             run(device);
         }
+    }
+
+    fn has_first_writes(&self) -> bool {
+        self.0.policy().kind == PolicyKind::Lazy
     }
 
     /// Under a budget the hooks charge what is asked for, as on a real device.

@@ -58,17 +58,24 @@ const SHADOW_DIFFERS: u8 = 24;
 const BUDGET_EXCEEDED: u8 = 25;
 const FRAMES: u8 = 26;
 const TAKEN_ON_TRUST: u8 = 27;
+const COMMITTED: u8 = 30;
+
+/// The bit of an out-of-memory's sub-kind that says whether it is known what others held, so that 0
+/// is a figure too. Those below are its class.
+const KNOWS_OTHERS: u8 = 7;
 
 /// Frames in the first slot of a call site.
 const FIRST_FRAMES: usize = SLOT_WORDS - 2;
 /// Bits of a frame's offset in its module.
 const OFFSET_BITS: u32 = 44;
 
-const SEGMENT_KINDS: [SegmentKind; 4] = [
+const SEGMENT_KINDS: [SegmentKind; 6] = [
     SegmentKind::Small,
     SegmentKind::Large,
     SegmentKind::SharedPage,
     SegmentKind::OwnPages,
+    SegmentKind::Region,
+    SegmentKind::KeptRegion,
 ];
 /// In the order of the enum, whose numbers the file holds.
 const DRIVER_MEMORIES: [DriverMemory; 11] = [
@@ -177,6 +184,10 @@ pub(super) fn encode(event: Event) -> [u64; SLOT_WORDS] {
             put_extent(&mut words, extent, page);
             SEGMENT_UNMAP
         }
+        EventKind::Committed { extent } => {
+            put_extent(&mut words, extent, 0);
+            COMMITTED
+        }
         EventKind::Retry { size } => {
             words[2] = size;
             RETRY
@@ -189,9 +200,11 @@ pub(super) fn encode(event: Event) -> [u64; SLOT_WORDS] {
             class,
             device_free,
             largest_free,
+            held_by_others,
         } => {
             words[2..7].copy_from_slice(&[requested, rounded, stream.0, device_free, largest_free]);
-            sub = class as u8;
+            words[7] = held_by_others.unwrap_or_default();
+            sub = class as u8 | u8::from(held_by_others.is_some()) << KNOWS_OTHERS;
             extra = origin as u32;
             OUT_OF_MEMORY
         }
@@ -414,15 +427,17 @@ fn decode_event(slot: [u64; SLOT_WORDS]) -> Option<Event> {
         },
         SEGMENT_MAP => EventKind::SegmentMap { extent, page },
         SEGMENT_UNMAP => EventKind::SegmentUnmap { extent, page },
+        COMMITTED => EventKind::Committed { extent },
         RETRY => EventKind::Retry { size: slot[2] },
         OUT_OF_MEMORY => EventKind::OutOfMemory {
             requested: slot[2],
             rounded: slot[3],
             stream: StreamId(slot[4]),
             origin: *ORIGINS.get(extra as usize)?,
-            class: *OOM_CLASSES.get(sub)?,
+            class: *OOM_CLASSES.get(sub & ((1 << KNOWS_OTHERS) - 1))?,
             device_free: slot[5],
             largest_free: slot[6],
+            held_by_others: (sub >> KNOWS_OTHERS == 1).then_some(slot[7]),
         },
         CHECKPOINT => EventKind::Checkpoint {
             name: TextId(extra),

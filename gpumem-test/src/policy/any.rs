@@ -8,12 +8,12 @@ use crate::ids::{BlockId, StreamId};
 
 use super::bfc::{BfcConfig, BfcFramework, BfcPolicy};
 use super::caching::{CachingConfig, CachingPolicy, MemoryLimits};
-use super::driver::{DriverPolicy, parse_pool};
+use super::driver::{DriverPolicy, Route, parse_pool};
 use super::{Block, HeapMap, Policy, Request, Statistics};
 
 /// One of the policies.
 pub enum AnyPolicy {
-    /// `driver`, `eager`, `async`.
+    /// `driver`, `eager`, `async`, `lazy`.
     Driver(Box<DriverPolicy>),
     /// `caching`.
     Caching(Box<CachingPolicy>),
@@ -43,6 +43,10 @@ impl AnyPolicy {
                 no_options(spec)?;
                 Self::Driver(Box::new(DriverPolicy::eager()))
             }
+            PolicyKind::Lazy => {
+                no_options(spec)?;
+                Self::Driver(Box::new(DriverPolicy::lazy()))
+            }
             PolicyKind::Async => {
                 let pool = parse_pool(&spec.options)?;
                 Self::Driver(Box::new(DriverPolicy::stream_ordered(pool)))
@@ -61,7 +65,6 @@ impl AnyPolicy {
                 let (config, _) = BfcConfig::parse(BfcFramework::of(kind), &spec.options)?;
                 Self::Bfc(Box::new(BfcPolicy::new(config.options(card))))
             }
-            other => return Err(missing(other)),
         })
     }
 
@@ -72,11 +75,12 @@ impl AnyPolicy {
             _ => None,
         }
     }
-}
 
-fn missing(kind: PolicyKind) -> Error {
-    let name = kind.name();
-    Error::configuration(format!("policy `{name}` is not in this version"))
+    /// Whether memory comes at the first write, so that writes are news to it.
+    #[inline]
+    pub(crate) fn has_first_writes(&self) -> bool {
+        matches!(self, Self::Driver(policy) if policy.route() == Route::Lazy)
+    }
 }
 
 fn no_options(spec: &PolicySpec) -> Result<(), Error> {
@@ -96,15 +100,27 @@ fn no_options(spec: &PolicySpec) -> Result<(), Error> {
 pub(crate) fn check(spec: &PolicySpec) -> Result<Vec<String>, Error> {
     match spec.kind {
         PolicyKind::Driver => Ok(Vec::new()),
-        PolicyKind::Eager => no_options(spec).map(|()| Vec::new()),
+        PolicyKind::Eager | PolicyKind::Lazy => no_options(spec).map(|()| Vec::new()),
         PolicyKind::Async => parse_pool(&spec.options).map(|_| Vec::new()),
         PolicyKind::Caching => CachingConfig::parse(&spec.options).map(|(_, warnings)| warnings),
         kind @ (PolicyKind::Bfc | PolicyKind::TensorFlow | PolicyKind::Xla) => {
             let parsed = BfcConfig::parse(BfcFramework::of(kind), &spec.options);
             parsed.map(|(_, warnings)| warnings)
         }
-        other => Err(missing(other)),
     }
+}
+
+/// Whether a policy takes memory with its first request, whatever that asks for, so that it holds a
+/// share of the card by being there.
+///
+/// # Errors
+/// If its options do not parse.
+pub(crate) fn takes_at_once(spec: &PolicySpec) -> Result<bool, Error> {
+    if !spec.kind.is_bfc() {
+        return Ok(false);
+    }
+    let (config, _) = BfcConfig::parse(BfcFramework::of(spec.kind), &spec.options)?;
+    Ok(!config.allow_growth)
 }
 
 impl Policy for AnyPolicy {

@@ -22,7 +22,7 @@ use crate::heap_map::HeapMap;
 use crate::ids::{Address, BlockId, StreamId};
 
 pub use any::AnyPolicy;
-pub(crate) use any::check;
+pub(crate) use any::{check, takes_at_once};
 pub use bfc::{BfcAttributes, BfcConfig, BfcFramework, BfcOptions, BfcPolicy, BfcStats};
 pub use caching::{
     CachingConfig, CachingPolicy, MemoryLimits, PrivatePoolId, ROUNDUP_INTERVALS, memory_summary,

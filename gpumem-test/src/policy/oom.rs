@@ -26,6 +26,11 @@ pub(crate) struct Shortage {
     pub(crate) headroom: u64,
     /// Bytes that the device would still give if there were no budget and no limit.
     pub(crate) headroom_without_budget: u64,
+    /// Bytes that the device would still give, within the budget and the policy's limit, if other
+    /// processes held nothing.
+    pub(crate) headroom_without_others: u64,
+    /// Bytes of the device that other processes hold; 0 where that is not known.
+    pub(crate) held_by_others: u64,
 }
 
 impl Shortage {
@@ -37,9 +42,12 @@ impl Shortage {
     ///    synchronising would have helped. Before 3, because such memory comes back by itself.
     /// 3. **Cached elsewhere**: with what other streams or pools keep there would be enough.
     /// 4. **Budget**: the device has room for the request beside all that is held.
-    /// 5. **Exhausted**: none of these.
-    ///
-    /// Taken outside the process is never the verdict yet: it needs a device that is shared.
+    /// 5. **Outside this process**: within the budget the device would have room for the request if
+    ///    other processes held nothing. Comes after all that the test itself can change (its code, its
+    ///    streams, its budget), since what others hold it cannot; never the verdict where a budget
+    ///    or a limit would have refused anyway, and never where it is not known what they hold.
+    /// 6. **Exhausted**: none of these. Where both the budget and other processes would have to give
+    ///    way, neither alone is the cause.
     pub(crate) fn class(&self) -> OomClass {
         let here = self
             .free_here
@@ -59,6 +67,11 @@ impl Shortage {
             && self.headroom_without_budget > self.headroom
         {
             OomClass::Budget
+        } else if self.held_by_others > 0
+            && self.headroom_without_others >= self.need
+            && self.headroom_without_others > self.headroom
+        {
+            OomClass::OutsideProcess
         } else {
             OomClass::Exhausted
         }
@@ -78,6 +91,15 @@ mod tests {
         pending: 0,
         headroom: 10,
         headroom_without_budget: 10,
+        headroom_without_others: 10,
+        held_by_others: 0,
+    };
+
+    /// Another process holds what is not left.
+    const SHARED: Shortage = Shortage {
+        headroom_without_others: 100,
+        held_by_others: 90,
+        ..SHORT
     };
 
     #[test]
@@ -140,5 +162,61 @@ mod tests {
             ..SHORT
         };
         assert_eq!(too_large_anyway.class(), OomClass::Exhausted);
+    }
+
+    #[test]
+    fn room_that_other_processes_hold_is_outside_this_process() {
+        assert_eq!(SHARED.class(), OomClass::OutsideProcess);
+        let too_large_anyway = Shortage {
+            need: 101,
+            ..SHARED
+        };
+        assert_eq!(too_large_anyway.class(), OomClass::Exhausted);
+        let nobody_is_known = Shortage {
+            held_by_others: 0,
+            ..SHARED
+        };
+        assert_eq!(nobody_is_known.class(), OomClass::Exhausted);
+    }
+
+    #[test]
+    fn what_the_test_can_change_comes_before_what_others_hold() {
+        for (shortage, class) in [
+            (
+                Shortage {
+                    free_here: 90,
+                    largest_here: 60,
+                    ..SHARED
+                },
+                OomClass::Fragmented,
+            ),
+            (
+                Shortage {
+                    pending: 90,
+                    ..SHARED
+                },
+                OomClass::FreesPending,
+            ),
+            (
+                Shortage {
+                    free_elsewhere: 90,
+                    ..SHARED
+                },
+                OomClass::CachedElsewhere,
+            ),
+        ] {
+            assert_eq!(shortage.class(), class);
+        }
+    }
+
+    /// The budget has 50 left and the card 10: neither a larger budget nor an empty card would do
+    /// alone.
+    #[test]
+    fn where_budget_and_others_both_stand_in_the_way_neither_is_blamed() {
+        let both = Shortage {
+            headroom_without_others: 50,
+            ..SHARED
+        };
+        assert_eq!(both.class(), OomClass::Exhausted);
     }
 }

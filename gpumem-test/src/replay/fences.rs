@@ -160,8 +160,16 @@ impl<D: DeviceMemory> DeviceMemory for TimedDevice<'_, D> {
         self.device.set_pool(settings)
     }
 
+    fn serve_lazily(&mut self) -> Result<(), Refusal> {
+        self.device.serve_lazily()
+    }
+
     fn malloc_lazy(&mut self, size: u64) -> Result<Address, Refusal> {
         self.device.malloc_lazy(size)
+    }
+
+    fn addressable(&self) -> u64 {
+        self.device.addressable()
     }
 
     fn trim_pools(&mut self) {

@@ -1,7 +1,7 @@
 //! The summary for programs; `docs/summary.schema.json` is its schema.
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use serde::Serialize;
 

@@ -1,12 +1,14 @@
 //! What people and programs read about a test.
 //!
 //! `messages.rs` holds all wording, `terminal.rs` arranges it into the report of a failed test,
-//! `json.rs` writes the summary for programs, `heap_svg.rs` draws a heap. The room computes no figure.
+//! `json.rs` writes the summary for programs, `table/` sets the verdicts under several policies side
+//! by side, `heap_svg.rs` draws a heap. The room computes no figure.
 
 mod heap_svg;
 mod json;
 mod messages;
 mod sparkline;
+pub(crate) mod table;
 mod terminal;
 #[cfg(test)]
 mod tests;

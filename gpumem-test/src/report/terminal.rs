@@ -207,6 +207,9 @@ impl<'a> Report<'a> {
         for line in messages::settings(summary) {
             self.line(4, &line);
         }
+        if let Some(line) = messages::neighbours(summary) {
+            self.line(2, &line);
+        }
         for device in &summary.devices {
             if !device.timing.is_empty() {
                 self.line(2, &messages::timing(&device.timing));

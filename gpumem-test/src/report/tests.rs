@@ -311,6 +311,20 @@ fn every_class_of_out_of_memory_is_explained() {
 }
 
 #[test]
+fn neighbours_are_told_with_what_they_hold() {
+    let mut script = Script::new("driver");
+    assert_eq!(messages::neighbours(&script.summary()), None);
+    script.about().neighbours = vec![
+        ("10GiB".to_owned(), Some(10 << 30)),
+        ("tensorflow".to_owned(), None),
+    ];
+    assert_eq!(
+        messages::neighbours(&script.summary()).unwrap(),
+        "beside it, each with a context: `10GiB` holds 10.00 GiB, `tensorflow`"
+    );
+}
+
+#[test]
 fn a_budget_with_room_for_the_request_alone_says_what_is_left() {
     let mut script = Script::new("caching");
     script.about().budget = Some(60 << 20);
@@ -611,7 +625,5 @@ fn the_hole_that_is_too_small_is_told_with_what_pins_it() {
         .out_of_memory(OomClass::Fragmented, 9 * MIB);
     let summary = script.summary();
     let at = &summary.devices[0].out_of_memories[0].at;
-    insta::assert_snapshot!(messages::hole(at, None).unwrap(), @r#"
-    the largest hole is 8.00 MiB; between 4.00 MiB that is freed and pending and 2.00 MiB of src/b.rs:2 (made after checkpoint "load")
-    "#);
+    insta::assert_snapshot!(messages::hole(at, None).unwrap(), @r#"the largest hole is 8.00 MiB; between 4.00 MiB that is freed and pending and 2.00 MiB of src/b.rs:2 (made after checkpoint "load")"#);
 }

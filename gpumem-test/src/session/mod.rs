@@ -6,6 +6,7 @@
 
 mod devices;
 mod held;
+mod neighbours;
 mod threads;
 mod witness;
 
@@ -26,7 +27,9 @@ use crate::ids::{DeviceId, TextId};
 use crate::ledger::{Ledger, Sites};
 use crate::policy::{AnyPolicy, Policy};
 
+pub(crate) use devices::open_beside;
 pub(crate) use held::{Held, HeldBlock};
+pub(crate) use neighbours::{Neighbours, take};
 use witness::Witness;
 
 /// What the heaps of a session stand on.
@@ -42,6 +45,7 @@ pub(crate) struct SessionConfig {
     pub(crate) names_device: bool,
     pub(crate) policy: PolicySpec,
     pub(crate) budget: Option<Budget>,
+    pub(crate) neighbours: Neighbours,
     pub(crate) ledger: Arc<Ledger>,
     /// Whether the places of driver calls are kept.
     pub(crate) keeps_call_sites: bool,
@@ -60,8 +64,11 @@ pub(crate) struct SessionFacts {
     pub(crate) device_total: u64,
     /// The budget in force.
     pub(crate) budget: Option<u64>,
-    /// Bytes of the device that are gone before the first request.
+    /// Bytes of the device that are gone before the first request, those of neighbours left out.
     pub(crate) context_overhead: u64,
+    /// The other processes on each device: as the test writes them, and what they took beside their
+    /// contexts.
+    pub(crate) neighbours: Vec<(String, u64)>,
 }
 
 /// What the front doors of one test share.
@@ -84,6 +91,8 @@ pub(crate) struct Session {
     at_points: OnceLock<fn(&Arc<Session>)>,
     /// What real cards say of themselves, by device.
     witnesses: Vec<Option<Witness>>,
+    /// The other processes on each device.
+    neighbours: Neighbours,
 }
 
 impl Session {
@@ -97,11 +106,12 @@ impl Session {
             names_device,
             policy,
             budget,
+            mut neighbours,
             ledger,
             keeps_call_sites,
             samples_process,
         } = config;
-        let devices = devices::open(&device, names_device, &policy, budget)?;
+        let devices = devices::open(&device, names_device, &policy, budget, &mut neighbours)?;
         let about = match &devices[..] {
             [device] => format!("{policy} on {}", device.device_name()),
             all => format!("{policy} on {}*{}", all[0].device_name(), all.len()),
@@ -132,6 +142,7 @@ impl Session {
             about,
             at_points: OnceLock::new(),
             witnesses,
+            neighbours,
         }))
     }
 
@@ -147,6 +158,9 @@ impl Session {
             device_total: profile.total,
             budget: heap.device().budget(),
             context_overhead: profile.context_overhead,
+            neighbours: (self.neighbours.specs.iter().zip(&self.neighbours.held))
+                .map(|(spec, held)| (spec.to_string(), held.bytes))
+                .collect(),
         }
     }
 
@@ -190,6 +204,8 @@ impl Session {
             what(self);
         }
         for (device, witness) in self.devices().zip(&self.witnesses) {
+            // What was written since the last call of the policy.
+            self.lock_device(device).write(|_| ());
             if let Some(witness) = witness {
                 witness.record(self, device);
             }

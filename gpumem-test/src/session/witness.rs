@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::device::any::AnyDevice;
-use crate::device::cuda::{Nvml, PeakSampler};
+use crate::device::cuda::{CudaDevice, Nvml, PeakSampler};
 use crate::event::EventKind;
 
 use super::{DeviceId, Session};
@@ -48,7 +48,9 @@ impl Witness {
         let mut heap = session.lock_device(id);
         let fault = heap.device_mut().take_fault();
         let device = heap.device();
-        let held = device.used();
+        // Managed memory counts for no process.
+        let managed = device.as_cuda().map_or(0, CudaDevice::promised);
+        let held = device.used() - managed;
         let differences = device.differences();
         let said = self.said.swap(differences.len() as u64, Ordering::Relaxed);
         let new = differences[said as usize..].to_vec();

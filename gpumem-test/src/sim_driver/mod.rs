@@ -68,6 +68,12 @@ pub(crate) trait Devices: Send + Sync {
     /// Runs `run` on the device of that ordinal, which exists.
     fn with(&self, ordinal: usize, run: &mut dyn FnMut(&mut SimDevice));
 
+    /// Whether a policy is there whose memory comes at the first write, so that what kernels may write
+    /// is wanted.
+    fn has_first_writes(&self) -> bool {
+        false
+    }
+
     /// Whether pages of managed memory count as memory of the device that touches them. Not where
     /// somebody counts such memory when it is asked for.
     fn charges_managed(&self) -> bool {

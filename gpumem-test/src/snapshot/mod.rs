@@ -2,8 +2,10 @@
 //!
 //! The comparison itself runs in the user's own file, by insta's macro in generated code, so that
 //! paths, `INSTA_*` and `cargo insta` behave as usual. This room prepares it: name, text
-//! (`text.rs`), settings, and what a tolerance lets pass (`tolerance.rs`).
+//! (`text.rs`; a table of verdicts comes from `report`), settings, and what a tolerance lets pass
+//! (`tolerance.rs`, of a table `table_tolerance.rs`).
 
+mod table_tolerance;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -16,6 +18,7 @@ use insta::{Comparator, DefaultComparator, Snapshot};
 
 pub(crate) use text::text;
 
+use table_tolerance::TableWithinTolerance;
 use tolerance::WithinTolerance;
 
 /// What the generated code compares.
@@ -55,14 +58,28 @@ impl Comparator for Noting {
 impl Comparison {
     /// A comparison of `text` with the snapshot `name`; bytes may differ by the ratio `tolerance`.
     pub(crate) fn new(name: String, text: String, tolerance: Option<f64>) -> Self {
-        let mut settings = insta::Settings::clone_current();
-        // The expression is generated code, which says nothing to a reviewer.
-        settings.set_omit_expression(true);
-        settings.set_description("GPU memory of the test; exact bytes in parentheses");
         let how: Box<dyn Comparator> = match tolerance {
             Some(tolerance) => Box::new(WithinTolerance::new(tolerance)),
             None => Box::new(DefaultComparator),
         };
+        let what = "GPU memory of the test; exact bytes in parentheses";
+        Self::by(name, text, how, what)
+    }
+
+    /// The same of a table of verdicts.
+    pub(crate) fn of_table(name: String, text: String, tolerance: Option<f64>) -> Self {
+        let how: Box<dyn Comparator> = match tolerance {
+            Some(tolerance) => Box::new(TableWithinTolerance::new(tolerance)),
+            None => Box::new(DefaultComparator),
+        };
+        Self::by(name, text, how, "The test under each of its policies")
+    }
+
+    fn by(name: String, text: String, how: Box<dyn Comparator>, what: &str) -> Self {
+        let mut settings = insta::Settings::clone_current();
+        // The expression is generated code, which says nothing to a reviewer.
+        settings.set_omit_expression(true);
+        settings.set_description(what);
         let found_accepted = Arc::new(AtomicBool::new(false));
         settings.set_comparator(Box::new(Noting {
             how,

@@ -53,6 +53,22 @@ fn a_device_that_the_test_names_is_in_the_text() {
     assert!(text(&named.summary()).contains("device                          sim:h200\n"));
 }
 
+/// What they took is the device's, as its total is.
+#[test]
+fn neighbours_are_in_the_text_as_the_test_writes_them() {
+    let mut shared = program(4 * MIB, 0, 1);
+    shared.about().neighbours = vec![
+        ("30%".to_owned(), Some(1 << 30)),
+        ("tensorflow".to_owned(), None),
+    ];
+    let text_of_shared = text(&shared.summary());
+    let lines = "neighbour                       30%\n\
+                 neighbour                       tensorflow\n";
+    assert!(text_of_shared.contains(lines), "{text_of_shared}");
+    let alone = text(&program(4 * MIB, 0, 1).summary());
+    assert_eq!(text_of_shared.replace(lines, ""), alone);
+}
+
 #[test]
 fn figures_that_depend_on_timing_are_left_out() {
     let mut script = Script::new("driver");

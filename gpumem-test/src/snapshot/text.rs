@@ -26,6 +26,9 @@ pub(crate) fn text(summary: &Summary) -> String {
         Some(budget) => text.bytes("budget", budget),
         None => text.words("budget", "none"),
     }
+    for neighbour in &summary.neighbours {
+        text.words("neighbour", &neighbour.takes);
+    }
     for device in &summary.devices {
         text.line("");
         if summary.devices.len() > 1 {

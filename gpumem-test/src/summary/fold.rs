@@ -5,17 +5,18 @@ use std::rc::Rc;
 
 use crate::bytes::Bytes;
 use crate::config::PolicyKind;
-use crate::event::{Event, EventKind};
+use crate::event::{BFC_RETRY_WAIT_MS, Event, EventKind};
 use crate::ids::{DeviceId, TextId};
 use crate::ledger::Recording;
 
+use super::driver_time::DriverTime;
 use super::heap::Heap;
 use super::leak::{self, Threads};
 use super::passed::{Beside, Passed};
 use super::peaks::{Peaks, Tracker};
 use super::timeline::Course;
 use super::timing::Timing;
-use super::{About, DeviceSummary, FailedRequest, Leak, Moment, Setting, Summary};
+use super::{About, DeviceSummary, FailedRequest, Leak, Moment, Neighbour, Setting, Summary};
 
 pub(super) fn fold(recording: &Recording, about: &About) -> Summary {
     let events = &recording.events[..end_of_test(&recording.events)];
@@ -40,6 +41,7 @@ pub(super) fn fold(recording: &Recording, about: &About) -> Summary {
                 events,
                 device,
                 kind: about.policy.kind,
+                is_simulated: about.device.starts_with("sim"),
                 context_overhead: about.context_overhead,
                 checkpoints: &checkpoints,
             };
@@ -62,6 +64,12 @@ pub(super) fn fold(recording: &Recording, about: &About) -> Summary {
         device_named: about.device_named,
         device_total: Bytes::new(about.device_total),
         budget: about.budget.map(Bytes::new),
+        neighbours: (about.neighbours.iter())
+            .map(|(takes, bytes)| Neighbour {
+                takes: takes.clone(),
+                bytes: bytes.map(Bytes::new),
+            })
+            .collect(),
         events: events.len() as u64,
         lost: recording.lost,
         runs: events
@@ -178,6 +186,7 @@ struct View<'a> {
     events: &'a [Event],
     device: DeviceId,
     kind: PolicyKind,
+    is_simulated: bool,
     context_overhead: u64,
     checkpoints: &'a BTreeMap<usize, Rc<str>>,
 }
@@ -190,15 +199,20 @@ struct Counted {
 }
 
 impl View<'_> {
+    fn heap(&self) -> Heap {
+        Heap::of_device(self.kind, self.is_simulated)
+    }
+
     /// The first pass: counters and peaks, after every event.
     fn count(&self) -> Counted {
-        let mut heap = Heap::new(self.kind);
+        let mut heap = self.heap();
         let mut course = Course::new(self.events.len());
         let mut total = Tracker::default();
         let mut window = Tracker::default();
         let mut windows = Vec::new();
         let mut peaks = Peaks::default();
         let mut timing = Timing::default();
+        let mut driver_time = DriverTime::new(self.kind);
         let mut beside = Beside::default();
         for (index, event) in self.events.iter().enumerate() {
             if let Some(name) = self.checkpoints.get(&index) {
@@ -209,6 +223,7 @@ impl View<'_> {
                 // Marks change no counter.
             } else if event.device == self.device {
                 timing.before(event, &heap);
+                driver_time.note(event);
                 heap.apply(event);
                 let levels = heap.levels();
                 total.note(levels);
@@ -223,6 +238,7 @@ impl View<'_> {
         }
         windows.push(window.close(None, &heap));
         let device_used = total.device_used(self.context_overhead, &heap);
+        let committed = total.committed(&heap);
         let whole = total.close(None, &heap);
         let mut summary = DeviceSummary {
             device: self.device,
@@ -231,13 +247,20 @@ impl View<'_> {
             active: whole.active,
             reserved: whole.reserved,
             device_used,
+            committed,
             counts: whole.counts,
+            retry_wait_modelled_ms: heap.waits * BFC_RETRY_WAIT_MS,
+            driver_time_ns: driver_time.nanoseconds(),
             windows,
             timeline: course.finish(),
             timing: timing.figures(),
             ..DeviceSummary::default()
         };
         beside.finish(&mut summary);
+        if self.kind == PolicyKind::Lazy && !self.is_simulated {
+            // What of the policy's pages is gone from the device nobody knows.
+            summary.outside = None;
+        }
         Counted {
             summary,
             allocated_peak: peaks.allocated_at,
@@ -248,7 +271,7 @@ impl View<'_> {
     /// The second pass: the peaks, the failed requests and the ends of runs.
     fn look(&self, counted: Counted) -> DeviceSummary {
         let mut summary = counted.summary;
-        let mut heap = Heap::new(self.kind);
+        let mut heap = self.heap();
         let mut passed = Passed::default();
         let mut after: Option<&Rc<str>> = None;
         let mut left_by_run = Vec::new();
@@ -276,6 +299,7 @@ impl View<'_> {
                         class,
                         device_free,
                         largest_free,
+                        held_by_others,
                         ..
                     } = event.kind
                     {
@@ -292,9 +316,10 @@ impl View<'_> {
                             rounded: Bytes::new(rounded),
                             device_free: Bytes::new(device_free),
                             largest_free: Bytes::new(largest_free),
+                            held_by_others: held_by_others.map(Bytes::new),
                             at,
                         });
-                    } else {
+                    } else if !matches!(event.kind, EventKind::Retry { .. }) {
                         last_look = None;
                     }
                 }
@@ -353,6 +378,7 @@ fn is_mark(kind: &EventKind) -> bool {
         | EventKind::SegmentFree { .. }
         | EventKind::SegmentMap { .. }
         | EventKind::SegmentUnmap { .. }
+        | EventKind::Committed { .. }
         | EventKind::Retry { .. }
         | EventKind::OutOfMemory { .. } => false,
         EventKind::Checkpoint { .. }

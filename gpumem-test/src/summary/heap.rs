@@ -38,6 +38,9 @@ pub(super) type MapMark = (u64, StreamId);
 /// Source: driver 580.159 on an H200, as `device/sim/direct.rs` has it.
 const PAGE: u64 = 2 << 20;
 
+/// The pass of a request under bfc, counted from the first retry, before which the original waits.
+const WAITS_BEFORE: u64 = 2;
+
 /// The counters, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Levels {
@@ -45,7 +48,8 @@ pub(super) struct Levels {
     pub(super) allocated: u64,
     pub(super) active: u64,
     pub(super) reserved: u64,
-    /// Of the pages that hold what is reserved.
+    /// Of the pages that hold what is reserved; where memory comes at the first write, of those that
+    /// were written.
     pub(super) pages: u64,
 }
 
@@ -56,6 +60,8 @@ pub(super) struct Levels {
 #[derive(Debug, Default)]
 pub(super) struct Heap {
     kind: PolicyKind,
+    /// Whether pages have memory only where the events say so.
+    follows_writes: bool,
     pub(super) live: BTreeMap<u64, LiveBlock>,
     /// Freed and not completed, with the stream of the block. Under `driver` a request may get
     /// such bytes (stream order makes it safe), and what completes is a piece that frees joined,
@@ -63,7 +69,13 @@ pub(super) struct Heap {
     pub(super) pending: Ranges<StreamId>,
     pub(super) segments: BTreeMap<u64, Segment>,
     pub(super) mapped: Ranges<MapMark>,
+    /// Pages of segments that were written, where their memory comes then.
+    committed: Ranges<()>,
     pub(super) counts: Counts,
+    /// How often a request under bfc would have been waited with.
+    pub(super) waits: u64,
+    /// Passes that the present request made after its first.
+    passes: u64,
     requested: u64,
     allocated: u64,
     segment_bytes: u64,
@@ -80,6 +92,19 @@ impl Heap {
         }
     }
 
+    /// The heap of a device that says which pages were written first, if the policy's are such.
+    pub(super) fn of_device(kind: PolicyKind, is_simulated: bool) -> Self {
+        Self {
+            follows_writes: kind == PolicyKind::Lazy && is_simulated,
+            ..Self::new(kind)
+        }
+    }
+
+    /// Whether pages have memory only where the events say so.
+    pub(super) fn follows_writes(&self) -> bool {
+        self.follows_writes
+    }
+
     /// The policy whose heap it is.
     pub(super) fn kind(&self) -> PolicyKind {
         self.kind
@@ -91,7 +116,11 @@ impl Heap {
             allocated: self.allocated,
             active: self.allocated + self.pending.total(),
             reserved: self.segment_bytes + self.mapped.total(),
-            pages: self.segment_pages + self.mapped.total(),
+            pages: if self.follows_writes {
+                self.committed.total()
+            } else {
+                self.segment_pages + self.mapped.total()
+            },
         }
     }
 
@@ -117,6 +146,7 @@ impl Heap {
                 extent, requested, ..
             } => {
                 self.counts.allocations += 1;
+                self.passes = 0;
                 let (start, end) = bounds(extent);
                 self.pending.remove(start, end);
                 self.take_live(start);
@@ -157,6 +187,8 @@ impl Heap {
             EventKind::SegmentFree { extent, .. } => {
                 self.counts.device_frees += 1;
                 self.take_segment(extent);
+                let (start, end) = bounds(extent);
+                self.committed.remove(start, end);
             }
             EventKind::SegmentMap { extent, page } => {
                 self.counts.device_allocations += 1;
@@ -173,8 +205,17 @@ impl Heap {
                 let (start, end) = bounds(extent);
                 self.mapped.remove(start, end);
             }
-            EventKind::Retry { .. } => self.counts.retries += 1,
+            EventKind::Retry { .. } => {
+                self.counts.retries += 1;
+                self.passes += 1;
+                self.waits += u64::from(self.kind.is_bfc() && self.passes == WAITS_BEFORE);
+            }
+            EventKind::Committed { extent } => {
+                let (start, end) = bounds(extent);
+                self.committed.insert(start, end, ());
+            }
             EventKind::OutOfMemory { .. } => {
+                self.passes = 0;
                 self.counts.allocations += 1;
                 self.counts.out_of_memories += 1;
             }

@@ -33,7 +33,9 @@ pub(super) struct Holes {
 
 impl Holes {
     /// Surveys a heap. Pinned are:
-    /// - of a caching segment and of a shared page: the free parts, if a block is active in it;
+    /// - of a caching segment, of a shared page and of a region of bfc that garbage collection can
+    ///   give back: the free parts, if a block is active in it;
+    /// - of any other region of bfc: the free parts, whatever is active;
     /// - of mapped memory (expandable segments, chunks of the driver's pool): the free parts of
     ///   pages that a block touches. A free part that runs over two such pages is one hole; where
     ///   whole free pages lie between, the two ends are two.
@@ -46,11 +48,14 @@ impl Holes {
             let (start, end) = (*start, start.saturating_add(segment.size));
             let limit = match segment.kind {
                 SegmentKind::Small => SMALL_LIMIT,
-                SegmentKind::Large | SegmentKind::SharedPage => u64::MAX,
+                SegmentKind::Large
+                | SegmentKind::SharedPage
+                | SegmentKind::Region
+                | SegmentKind::KeptRegion => u64::MAX,
                 SegmentKind::OwnPages => continue,
             };
             for (from, to) in Gaps::new(&busy, start, end) {
-                if (from, to) != (start, end) {
+                if (from, to) != (start, end) || segment.kind == SegmentKind::KeptRegion {
                     holes.pin(from, to);
                 }
                 holes.largest_free = holes.largest_free.max((to - from).min(limit));

@@ -7,6 +7,7 @@
 //! room judges nothing and words nothing. Events after the last run ended are not the test's and
 //! are left out, but for misuse.
 
+mod driver_time;
 mod fold;
 mod heap;
 mod holes;
@@ -49,6 +50,9 @@ pub(crate) struct About {
     pub(crate) budget: Option<u64>,
     /// Bytes of the device that were gone before the first request.
     pub(crate) context_overhead: u64,
+    /// The other processes on each device: as the test writes them, and what they took beside their
+    /// contexts, which nobody knows where the session was never open.
+    pub(crate) neighbours: Vec<(String, Option<u64>)>,
 }
 
 /// All figures of one test, as `docs/summary.md` documents them.
@@ -69,6 +73,8 @@ pub struct Summary {
     pub device_total: Bytes,
     /// The hard cap on reserved bytes.
     pub budget: Option<Bytes>,
+    /// The other processes that the test put on each device, in the order in which they came.
+    pub neighbours: Vec<Neighbour>,
     /// Events that the figures were made from.
     pub events: u64,
     /// Events that did not fit in the ledger; figures are too low if there are any.
@@ -98,6 +104,16 @@ pub struct Setting {
     pub value: String,
 }
 
+/// Another process that held memory of the device while the test ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Neighbour {
+    /// What it was to take, as the test writes it.
+    pub takes: String,
+    /// What it took, beside its context; unknown if the test never began.
+    pub bytes: Option<Bytes>,
+}
+
 /// The figures of one device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -114,6 +130,10 @@ pub struct DeviceSummary {
     pub reserved: Level,
     /// Bytes gone from the device.
     pub device_used: DeviceUsed,
+    /// Bytes of pages that have memory since something in them was first written, as an upper bound:
+    /// a kernel is taken to write all of every block that it was handed. Unknown but under `lazy` on
+    /// a simulated device.
+    pub committed: Option<Level>,
     /// NVML's figure for this process; unknown on a simulated device.
     pub process: Option<Level>,
     /// What the device itself says is in use, other processes included, at checkpoints and ends of
@@ -144,6 +164,14 @@ pub struct DeviceSummary {
     pub growth: Option<Growth>,
     /// How often things happened.
     pub counts: Counts,
+    /// How long the original of the policy would have waited before requests failed, in
+    /// milliseconds: 10 s for each failure under bfc, unless retries are off. Nothing was waited
+    /// for.
+    #[serde(default)]
+    pub retry_wait_modelled_ms: u64,
+    /// Nanoseconds that the driver would work for the policy: modelled from costs measured on an
+    /// H200, not measured here.
+    pub driver_time_ns: u64,
     /// When allocated first reached its peak.
     pub at_allocated_peak: Moment,
     /// When reserved first reached its peak, once the request that raised it was served.
@@ -283,13 +311,13 @@ pub struct Hole {
     /// Its bytes.
     pub bytes: Bytes,
     /// What lies right beside it and keeps it a hole, by address: at most two.
-    pub neighbours: Vec<Neighbour>,
+    pub pins: Vec<HolePin>,
 }
 
-/// A block beside a hole.
+/// A block beside a hole, which pins it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Neighbour {
+pub struct HolePin {
     /// The place of its request, `file:line`; empty if unknown.
     pub site: String,
     /// Its bytes, after rounding.
@@ -342,6 +370,9 @@ pub struct FailedRequest {
     pub device_free: Bytes,
     /// The largest block that this request could have had without asking the device.
     pub largest_free: Bytes,
+    /// Bytes that other processes held of the device, their contexts included; unknown where
+    /// nobody could say it.
+    pub held_by_others: Option<Bytes>,
     /// The heap, after what the policy gave back in vain.
     pub at: Moment,
 }

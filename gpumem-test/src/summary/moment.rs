@@ -9,7 +9,7 @@ use crate::ledger::Recording;
 
 use super::heap::Heap;
 use super::holes::Holes;
-use super::{Holder, Hole, Moment, Neighbour, Others};
+use super::{Holder, Hole, HolePin, Moment, Others};
 
 /// Holders that are named; the rest is summed.
 const NAMED: usize = 5;
@@ -69,10 +69,10 @@ fn hole(
     checkpoints: &BTreeMap<usize, Rc<str>>,
 ) -> Option<Hole> {
     let (from, to) = holes.largest_pinned_at?;
-    let neighbours = heap
+    let pins = heap
         .beside(from, to)
         .into_iter()
-        .map(|(bytes, block)| Neighbour {
+        .map(|(bytes, block)| HolePin {
             site: block.map_or_else(String::new, |block| recording.text(block.site).to_owned()),
             bytes: Bytes::new(bytes),
             after: block
@@ -84,7 +84,7 @@ fn hole(
         .collect();
     Some(Hole {
         bytes: Bytes::new(to - from),
-        neighbours,
+        pins,
     })
 }
 

@@ -41,6 +41,14 @@ impl Tracker {
         }
     }
 
+    /// Bytes of pages that have memory, where it comes at the first write.
+    pub(super) fn committed(&self, heap: &Heap) -> Option<Level> {
+        heap.follows_writes().then(|| Level {
+            peak: Bytes::new(self.peak.pages),
+            end: Bytes::new(heap.levels().pages),
+        })
+    }
+
     pub(super) fn close(self, until: Option<&Rc<str>>, heap: &Heap) -> Window {
         let end = heap.levels();
         let level = |peak: u64, end: u64| Level {

@@ -161,6 +161,7 @@ impl Script {
             class,
             device_free: 12 * MIB,
             largest_free: 3 * MIB,
+            held_by_others: (class == OomClass::OutsideProcess).then_some(96 << 30),
         })
     }
 

@@ -7,12 +7,13 @@ use crate::ids::StreamId;
 use super::heap::Heap;
 
 /// The figures that another run may change when frees of several streams overlap.
-const TIMING: [&str; 9] = [
+const TIMING: [&str; 10] = [
     "active",
     "reserved",
     "device_used",
     "device_allocations",
     "device_frees",
+    "driver_time",
     "retries",
     "fragmentation",
     "slack",

@@ -39,6 +39,14 @@ impl DeviceMemory for AnyDevice {
         either!(self, device => device.free_without_budget())
     }
 
+    fn held_by_others(&self) -> Option<u64> {
+        either!(self, device => device.held_by_others())
+    }
+
+    fn free_without_others(&self) -> u64 {
+        either!(self, device => device.free_without_others())
+    }
+
     fn granularity(&self) -> u64 {
         either!(self, device => device.granularity())
     }
@@ -84,9 +92,17 @@ impl DeviceMemory for AnyDevice {
         either!(self, device => device.set_pool(settings))
     }
 
+    fn serve_lazily(&mut self) -> Result<(), Refusal> {
+        either!(self, device => device.serve_lazily())
+    }
+
     #[inline]
     fn malloc_lazy(&mut self, size: u64) -> Result<Address, Refusal> {
         either!(self, device => device.malloc_lazy(size))
+    }
+
+    fn addressable(&self) -> u64 {
+        either!(self, device => device.addressable())
     }
 
     fn trim_pools(&mut self) {

@@ -10,6 +10,7 @@ use super::book::Book;
 use super::driver::Driver;
 use super::fences::Fences;
 use super::gate::Gate;
+use super::others::Others;
 use super::raw::{DriverError, RawDriver};
 use crate::device::sim::{DeviceProfile, HostFunction, ProfileSource, SimDevice};
 use crate::device::{BackingChange, Refusal};
@@ -35,6 +36,7 @@ pub struct Card<R: RawDriver> {
     pub(super) raw: R,
     profile: DeviceProfile,
     shown: Option<DeviceProfile>,
+    pub(super) others: Others,
     pub(super) translates: bool,
     pub(super) account: Account,
     pub(super) model: SimDevice,
@@ -50,6 +52,9 @@ pub struct Card<R: RawDriver> {
     pub(super) events: FxHashMap<u64, Fence>,
     /// The driver's handles of pages that back a range, by the card's address, with their bytes.
     pub(super) pages: BTreeMap<u64, (u64, u64)>,
+    /// Managed allocations that stand for the model's pages whose memory comes at the first write: the
+    /// card's address and bytes by the model's address.
+    pub(super) lazy_pages: BTreeMap<u64, (u64, u64)>,
     /// Bytes charged for each pool that the program made, by its handle.
     pub(super) explicit_pools: FxHashMap<u64, u64>,
     /// What holds each held stream, by the driver's handle.
@@ -117,6 +122,7 @@ impl<R: RawDriver> Card<R> {
             raw,
             profile,
             shown: None,
+            others: Others::default(),
             translates: shadow,
             account: Account::default(),
             model,
@@ -126,6 +132,7 @@ impl<R: RawDriver> Card<R> {
             fences: Fences::default(),
             events: FxHashMap::default(),
             pages: BTreeMap::new(),
+            lazy_pages: BTreeMap::new(),
             explicit_pools: FxHashMap::default(),
             gates: FxHashMap::default(),
             watched: false,
@@ -142,13 +149,22 @@ impl<R: RawDriver> Card<R> {
         self.shown = Some(profile);
     }
 
+    /// Says what processes hold that were on the card before this one and stay there: `gone` bytes
+    /// of the card with their contexts, and `shown` where another card's figures are shown. What was
+    /// gone when the card was opened and is not theirs is this process's context.
+    pub fn set_held_by_others(&mut self, gone: u64, shown: u64) {
+        self.others.declare(gone, shown);
+        let all = self.profile.context_overhead;
+        self.profile.context_overhead = all.saturating_sub(gone);
+    }
+
     /// The card that the program is shown.
     pub fn profile(&self) -> &DeviceProfile {
         self.shown.as_ref().unwrap_or(&self.profile)
     }
 
-    /// The card itself. Its context overhead is all that was gone when it was opened, whoever
-    /// holds it.
+    /// The card itself. Its context overhead is all that was gone when it was opened and is not held
+    /// by neighbours, whoever holds it.
     pub fn card(&self) -> &DeviceProfile {
         &self.profile
     }

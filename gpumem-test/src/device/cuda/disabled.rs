@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::gate::Gate;
-use super::raw::{CardFacts, CardMemory, DriverError, RawDriver};
+use super::raw::{CardFacts, CardGlance, CardMemory, DriverError, RawDriver};
 use crate::error::Error;
 
 /// No driver.
@@ -16,6 +16,22 @@ pub enum Driver {}
 /// Always.
 pub fn count() -> Result<usize, Error> {
     Err(absent())
+}
+
+/// What a card is, for a program that can use none.
+///
+/// # Errors
+/// Always.
+pub(crate) fn glance(_ordinal: u32) -> Result<CardGlance, Error> {
+    Err(absent())
+}
+
+/// Opens nothing.
+///
+/// # Errors
+/// Always.
+pub(crate) fn open(ordinal: u32) -> Result<Driver, Error> {
+    Driver::open(ordinal, false)
 }
 
 fn absent() -> Error {
@@ -50,6 +66,21 @@ impl RawDriver for Driver {
         match *self {}
     }
     fn memory(&self) -> Outcome<CardMemory> {
+        match *self {}
+    }
+    fn device_total(&self) -> Outcome<u64> {
+        match *self {}
+    }
+    fn malloc_managed(&self, _: u64) -> Outcome<u64> {
+        match *self {}
+    }
+    fn pool_threshold(&self, _: u64) -> Outcome<u64> {
+        match *self {}
+    }
+    fn create_context(&self, _: u32) -> Outcome<u64> {
+        match *self {}
+    }
+    fn destroy_context(&self, _: u64) -> Outcome<()> {
         match *self {}
     }
     fn malloc(&self, _: u64) -> Outcome<u64> {

@@ -12,7 +12,7 @@ use std::ffi::{c_char, c_int};
 use cudarc::driver::sys;
 
 use self::loading::Library;
-use super::raw::{CardFacts, DriverError};
+use super::raw::{CardFacts, CardGlance, DriverError};
 use crate::error::Error;
 use crate::guard::Guard;
 
@@ -58,6 +58,71 @@ pub fn count() -> Result<usize, Error> {
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
+/// Looks at a card without making a context on it.
+///
+/// # Errors
+/// If there is no driver, or no such card.
+pub(crate) fn glance(ordinal: u32) -> Result<CardGlance, Error> {
+    known(ordinal)?;
+    let _guard = Guard::enter();
+    let library = Library::load()?;
+    let look = || {
+        let device = device_of(ordinal)?;
+        let mut uuid = [0; 16];
+        // SAFETY: an identity is 16 bytes, which the driver writes.
+        let code = unsafe { sys::cuDeviceGetUuid_v2(uuid.as_mut_ptr().cast(), device) };
+        check("cuDeviceGetUuid", code)?;
+        let (mut flags, mut active) = (0, 0);
+        // SAFETY: the driver writes two integers.
+        let code =
+            unsafe { sys::cuDevicePrimaryCtxGetState(device, &raw mut flags, &raw mut active) };
+        check("cuDevicePrimaryCtxGetState", code)?;
+        Ok(CardGlance {
+            uuid,
+            has_context: active != 0,
+            cuda_version: library.cuda_version(),
+        })
+    };
+    look().map_err(|error| library.explain(error))
+}
+
+/// Opens a card as it is, without a budget and without a model of it, and retains its primary
+/// context.
+///
+/// # Errors
+/// If there is no driver, no such card, or the card does not let us in.
+pub(crate) fn open(ordinal: u32) -> Result<Driver, Error> {
+    Driver::open(ordinal, false)
+}
+
+/// The driver's number of a card.
+fn device_of(ordinal: u32) -> Result<c_int, DriverError> {
+    let mut device = 0;
+    // SAFETY: the driver is initialised; it writes one integer.
+    let code = unsafe { sys::cuDeviceGet(&raw mut device, ordinal as c_int) };
+    check("cuDeviceGet", code).map(|()| device)
+}
+
+/// Whether the driver shows a card.
+///
+/// # Errors
+/// If not, or there is no driver.
+fn known(ordinal: u32) -> Result<(), Error> {
+    let known = count()?;
+    if (ordinal as usize) < known {
+        return Ok(());
+    }
+    let cards = match known {
+        0 => "the driver shows no card".to_owned(),
+        1 => "the driver shows one card, cuda:0".to_owned(),
+        _ => format!(
+            "the driver shows {known} cards, cuda:0 to cuda:{}",
+            known - 1
+        ),
+    };
+    Err(Error::device(format!("cannot open cuda:{ordinal}: {cards}")).with_help(NO_CARD_HELP))
+}
+
 impl Driver {
     /// Opens a card and retains its primary context. `relaxed`: calls may be made while the program
     /// captures a stream.
@@ -65,21 +130,7 @@ impl Driver {
     /// # Errors
     /// If there is no driver, no such card, or the card does not let us in.
     pub(super) fn open(ordinal: u32, relaxed: bool) -> Result<Self, Error> {
-        let known = count()?;
-        if ordinal as usize >= known {
-            let cards = match known {
-                0 => "the driver shows no card".to_owned(),
-                1 => "the driver shows one card, cuda:0".to_owned(),
-                _ => format!(
-                    "the driver shows {known} cards, cuda:0 to cuda:{}",
-                    known - 1
-                ),
-            };
-            return Err(
-                Error::device(format!("cannot open cuda:{ordinal}: {cards}"))
-                    .with_help(NO_CARD_HELP),
-            );
-        }
+        known(ordinal)?;
         let _guard = Guard::enter();
         let library = Library::load()?;
         let explain = |error| {
@@ -96,10 +147,7 @@ impl Driver {
     }
 
     fn retain(ordinal: u32, relaxed: bool) -> Result<Self, DriverError> {
-        let (mut device, mut context) = (0, std::ptr::null_mut());
-        // SAFETY: the driver is initialised; it writes one integer.
-        let code = unsafe { sys::cuDeviceGet(&raw mut device, ordinal as c_int) };
-        check("cuDeviceGet", code)?;
+        let (device, mut context) = (device_of(ordinal)?, std::ptr::null_mut());
         // SAFETY: the device exists; the driver writes one handle.
         let code = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) };
         check("cuDevicePrimaryCtxRetain", code)?;

@@ -29,6 +29,13 @@ impl<R: RawDriver> Card<R> {
         stretch.ok_or(Refusal::InvalidValue)
     }
 
+    /// Bytes that are gone from the card, whoever holds them; all of it where its driver does not
+    /// answer.
+    pub fn gone(&self) -> u64 {
+        let asked = self.raw.enter().and_then(|_scope| self.raw.memory());
+        self.card().total - asked.map_or(0, |memory| memory.free)
+    }
+
     /// The model's address for a policy's inside a range.
     fn model_address(&self, address: Address) -> Option<Address> {
         if self.translates {
@@ -141,6 +148,11 @@ impl<R: RawDriver> DeviceMemory for Card<R> {
         }
         let _scope = self.raw.enter()?;
         let stretch = self.stretch(address)?;
+        if self.is_lazy(stretch.model) {
+            self.give_lazily(Address(stretch.model))?;
+            self.book.strike(stretch);
+            return Ok(());
+        }
         self.past_gates(|raw| raw.free(stretch.real))?;
         self.book.strike(stretch);
         let pooled = self.pooled();
@@ -225,7 +237,8 @@ impl<R: RawDriver> DeviceMemory for Card<R> {
         }
         let profile = self.profile();
         let free = if self.shows_another() {
-            profile.free_after_context().saturating_sub(self.used())
+            let others = self.others.shown();
+            (profile.free_after_context()).saturating_sub(self.used() + others)
         } else {
             self.free_without_budget() + UNUSABLE_TAIL
         };
@@ -239,6 +252,19 @@ impl<R: RawDriver> DeviceMemory for Card<R> {
             Ok(memory) => memory.free.saturating_sub(UNUSABLE_TAIL),
             // A driver that does not answer gives nothing either.
             Err(_) => 0,
+        }
+    }
+
+    fn held_by_others(&self) -> Option<u64> {
+        self.others.held(self.uuid(), self.used())
+    }
+
+    fn free_without_others(&self) -> u64 {
+        let others = self.held_by_others().unwrap_or(0);
+        let card = self.free_without_budget().saturating_add(others);
+        match self.budget() {
+            Some(budget) => card.min(budget.saturating_sub(self.used())),
+            None => card,
         }
     }
 
@@ -284,6 +310,18 @@ impl<R: RawDriver> DeviceMemory for Card<R> {
 
     fn set_pool(&mut self, settings: PoolSettings) -> Result<(), Refusal> {
         self.set_default_pool(settings)
+    }
+
+    fn serve_lazily(&mut self) -> Result<(), Refusal> {
+        self.model.serve_lazily()
+    }
+
+    fn malloc_lazy(&mut self, size: u64) -> Result<Address, Refusal> {
+        self.take_lazily(size)
+    }
+
+    fn addressable(&self) -> u64 {
+        self.left_to_address()
     }
 
     fn trim_pools(&mut self) {

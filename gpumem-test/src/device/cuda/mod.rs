@@ -3,7 +3,7 @@
 //! [`CudaDevice`] is a [`Card`] on the driver that `enabled.rs` reaches through cudarc. Without the
 //! feature `cuda` its twin `disabled.rs` takes that place: same names, nothing to open. All that can
 //! be thought without a GPU is in [`Card`], over the trait [`RawDriver`], and is tested over a
-//! simulated card: budget arithmetic, the shadow of policy `driver`, the translation of addresses.
+//! simulated card: budget arithmetic, the shadow of policy `driver` and its kin, the translation of addresses.
 //! The room knows no policy. It is the only one that names cudarc and NVML.
 
 mod account;
@@ -11,14 +11,16 @@ mod book;
 mod card;
 mod fences;
 mod gate;
+mod lazy;
 mod memory;
 mod notices;
 mod nvml;
+mod others;
 mod pools;
 mod raw;
 mod streams;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 #[cfg(feature = "cuda")]
 mod enabled;
@@ -32,7 +34,9 @@ use disabled as driver;
 pub use self::account::ShadowDifference;
 pub use self::card::Card;
 pub use self::driver::count;
+pub(crate) use self::driver::{glance, open};
 pub use self::nvml::{CardUse, Nvml, PeakSampler};
+pub(crate) use self::raw::CardGlance;
 pub use self::raw::{DriverError, RawDriver};
 
 /// A real device, by its driver.

@@ -34,7 +34,9 @@ impl<R: RawDriver> Card<R> {
         let model = match self.model.malloc_async(pool, size, ordered_on) {
             Ok(model) => model,
             Err(refusal) => {
-                self.follow_refusal();
+                if !self.refuses_too(size, stream) {
+                    self.follow_refusal();
+                }
                 return Err(refusal);
             }
         };
@@ -77,6 +79,26 @@ impl<R: RawDriver> Card<R> {
     fn join_order(&mut self, stream: StreamId) {
         if !self.ordered_streams.contains(&stream.0) {
             self.ordered_streams.push(stream.0);
+        }
+    }
+
+    /// Asks the driver for what the model refused, where only the pool's own maximum can be why: the
+    /// driver has the same one, and is left as the model is.
+    fn refuses_too(&mut self, size: u64, stream: StreamId) -> bool {
+        let has_maximum = self.pool != self.raw.facts().default_pool;
+        if !has_maximum || self.budget().is_some() {
+            return false;
+        }
+        match self.raw.malloc_async(self.pool, size, stream.0) {
+            Ok(given) => {
+                let freed = self.raw.free_async(given, stream.0);
+                self.keep_fault(freed);
+                false
+            }
+            Err(_) => {
+                self.compare_pool("cuMemAllocAsync");
+                true
+            }
         }
     }
 

@@ -67,6 +67,17 @@ pub struct CardFacts {
     pub default_pool: u64,
 }
 
+/// What can be said of a card before this process has a context on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CardGlance {
+    /// Its 16 bytes of identity, which NVML knows too.
+    pub(crate) uuid: [u8; 16],
+    /// Whether this process has made the primary context already.
+    pub(crate) has_context: bool,
+    /// Major and minor number of the CUDA version that the driver supports.
+    pub(crate) cuda_version: (u32, u32),
+}
+
 type Outcome<T> = Result<T, DriverError>;
 
 /// The driver of one card. Streams, events, pools and pages are the driver's own handles, addresses
@@ -83,11 +94,15 @@ pub trait RawDriver: Send {
 
     /// Free and total bytes.
     fn memory(&self) -> Outcome<CardMemory>;
+    /// `cuDeviceTotalMem`.
+    fn device_total(&self) -> Outcome<u64>;
 
     /// `cuMemAlloc`.
     fn malloc(&self, size: u64) -> Outcome<u64>;
     /// `cuMemFree`, which waits for the device.
     fn free(&self, address: u64) -> Outcome<()>;
+    /// `cuMemAllocManaged`, for any stream; [`RawDriver::free`] gives it back.
+    fn malloc_managed(&self, size: u64) -> Outcome<u64>;
 
     /// `cuMemAddressReserve`.
     fn reserve_range(&self, size: u64) -> Outcome<u64>;
@@ -112,6 +127,8 @@ pub trait RawDriver: Send {
     fn create_pool(&self, max_size: u64) -> Outcome<u64>;
     /// The bytes that a pool holds from the card (`CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`).
     fn pool_reserved(&self, pool: u64) -> Outcome<u64>;
+    /// What a synchronisation leaves a pool (`CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`), in bytes.
+    fn pool_threshold(&self, pool: u64) -> Outcome<u64>;
     /// Sets what a synchronisation leaves a pool (`CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`).
     fn set_pool_threshold(&self, pool: u64, bytes: u64) -> Outcome<()>;
     /// `cuMemPoolTrimTo`.
@@ -142,6 +159,12 @@ pub trait RawDriver: Send {
     fn synchronize_event(&self, event: u64) -> Outcome<()>;
     /// `cuStreamWaitEvent`.
     fn stream_wait(&self, stream: u64, event: u64) -> Outcome<()>;
+
+    /// `cuCtxCreate` of a context beside the primary one, with its flags. It is this thread's
+    /// current one until it is destroyed, which must come before the scope ends.
+    fn create_context(&self, flags: u32) -> Outcome<u64>;
+    /// `cuCtxDestroy`.
+    fn destroy_context(&self, context: u64) -> Outcome<()>;
 
     /// Copies from the host; done when it returns, as are all calls on bytes.
     fn write(&self, address: u64, bytes: &[u8]) -> Outcome<()>;

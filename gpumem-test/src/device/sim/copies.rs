@@ -11,9 +11,11 @@ impl SimDevice {
     ///
     /// # Errors
     /// [`Refusal::InvalidValue`] if the range is not inside one live allocation (as for all calls
-    /// here); nothing has changed then. An empty range is always inside.
+    /// here), [`Refusal::OutOfMemory`] if its pages come at the first write and there is no memory
+    /// for them; no byte has changed then. An empty range is always inside.
     pub fn write(&mut self, address: Address, bytes: &[u8]) -> Result<(), Refusal> {
         self.require(address, bytes.len() as u64)?;
+        self.commit(address, bytes.len() as u64)?;
         self.supply.contents.write(address, bytes);
         Ok(())
     }
@@ -54,6 +56,7 @@ impl SimDevice {
             return Err(Refusal::InvalidValue);
         }
         self.require(address, length)?;
+        self.commit(address, length)?;
         let pattern = std::array::from_fn(|index| pattern[index % pattern.len()]);
         self.supply.contents.fill(address, length, pattern);
         Ok(())
@@ -66,6 +69,7 @@ impl SimDevice {
     pub fn copy(&mut self, from: Address, to: Address, length: u64) -> Result<(), Refusal> {
         self.require(from, length)?;
         self.require(to, length)?;
+        self.commit(to, length)?;
         self.supply.contents.copy(from, to, length);
         Ok(())
     }

@@ -6,7 +6,7 @@
 //! Source: driver 580.159 on an H200, 29 recorded cases of 69 800 steps in four processes.
 
 use crate::mutant::mutant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 
@@ -50,6 +50,10 @@ pub(super) struct Direct {
     shared: BTreeMap<u64, NodeId>,
     own: BTreeMap<u64, OwnPages>,
     own_pages: u64,
+    /// Whether pages get their memory at the first write.
+    is_lazy: bool,
+    /// Pages that have memory, by address; only where it comes at the first write.
+    committed: BTreeSet<u64>,
 }
 
 impl Direct {
@@ -64,6 +68,16 @@ impl Direct {
             shared: BTreeMap::new(),
             own: BTreeMap::new(),
             own_pages: 0,
+            is_lazy: false,
+            committed: BTreeSet::new(),
+        }
+    }
+
+    /// One whose pages get their memory at the first write.
+    pub(super) fn lazy(base: u64) -> Self {
+        Self {
+            is_lazy: true,
+            ..Self::new(base)
         }
     }
 
@@ -80,9 +94,91 @@ impl Direct {
         Address(self.base)
     }
 
+    /// Bytes of all pages, with memory or without.
+    pub(super) fn page_bytes_held(&self) -> u64 {
+        (self.own_pages + self.shared.len() as u64) * PAGE
+    }
+
     /// Bytes taken from the device.
     pub(super) fn device_bytes(&self) -> u64 {
-        (self.own_pages + self.shared.len() as u64) * PAGE
+        if self.is_lazy {
+            self.committed.len() as u64 * PAGE
+        } else {
+            self.page_bytes_held()
+        }
+    }
+
+    /// Whether an address lies in a page of its.
+    pub(super) fn has_page(&self, address: Address) -> bool {
+        let page = address.0 / PAGE * PAGE;
+        let own = self.own.range(..=page).next_back();
+        self.shared.contains_key(&page)
+            || own.is_some_and(|(start, own)| page - start < own.pages * PAGE)
+    }
+
+    fn take(&self, supply: &mut Supply, bytes: u64) -> bool {
+        if self.is_lazy {
+            supply.promise(bytes)
+        } else {
+            supply.take(bytes)
+        }
+    }
+
+    fn give(&mut self, supply: &mut Supply, start: u64, bytes: u64) {
+        let mut taken = bytes;
+        if self.is_lazy {
+            let pages: Vec<u64> = self.committed_in(start, bytes).collect();
+            taken = pages.len() as u64 * PAGE;
+            for page in &pages {
+                self.committed.remove(page);
+            }
+            supply.forget_promise(bytes - taken);
+        }
+        supply.give(taken);
+        supply.forget(Address(start), bytes);
+    }
+
+    fn committed_in(&self, start: u64, bytes: u64) -> impl Iterator<Item = u64> + '_ {
+        self.committed.range(start..start + bytes).copied()
+    }
+
+    /// Gives memory to the pages of a stretch, which is written to.
+    pub(super) fn commit(
+        &mut self,
+        supply: &mut Supply,
+        address: Address,
+        length: u64,
+    ) -> Result<(), Refusal> {
+        let first = address.0 / PAGE * PAGE;
+        let end = (address.0 + length).next_multiple_of(PAGE);
+        let mut bare = (first..end).step_by(PAGE as usize);
+        while let Some(start) = bare.find(|page| !self.committed.contains(page)) {
+            let mut run = start;
+            while run < end && !self.committed.contains(&run) {
+                if !supply.keep_promise(PAGE) {
+                    supply.note_committed(start, run);
+                    supply.note(BackingChange::CommitRefused(address, length));
+                    return Err(Refusal::OutOfMemory);
+                }
+                self.committed.insert(run);
+                run += PAGE;
+            }
+            supply.note_committed(start, run);
+            bare = (run..end).step_by(PAGE as usize);
+        }
+        Ok(())
+    }
+
+    /// Gives memory to all pages.
+    pub(super) fn commit_all(&mut self, supply: &mut Supply) -> Result<(), Refusal> {
+        let own = self
+            .own
+            .iter()
+            .map(|(start, own)| (*start, own.pages * PAGE));
+        let shared = self.shared.keys().map(|page| (*page, PAGE));
+        let stretches: Vec<(u64, u64)> = own.chain(shared).collect();
+        (stretches.into_iter())
+            .try_for_each(|(start, bytes)| self.commit(supply, Address(start), bytes))
     }
 
     /// The bytes a request of `size` must get from the device if no shared page has room.
@@ -102,7 +198,7 @@ impl Direct {
 
     fn take_pages(&mut self, supply: &mut Supply, size: u64) -> Result<Address, Refusal> {
         let bytes = Self::page_bytes(size).ok_or(Refusal::OutOfMemory)?;
-        if !supply.take(bytes) {
+        if !self.take(supply, bytes) {
             return Err(Refusal::OutOfMemory);
         }
         let pages = bytes / PAGE;
@@ -148,7 +244,7 @@ impl Direct {
     }
 
     fn add_shared_page(&mut self, supply: &mut Supply) -> Result<NodeId, Refusal> {
-        if !supply.take(PAGE) {
+        if !self.take(supply, PAGE) {
             return Err(Refusal::OutOfMemory);
         }
         let page = self.regions.take(1);
@@ -169,8 +265,7 @@ impl Direct {
         let bytes = own.pages * PAGE;
         self.own_pages -= own.pages;
         self.regions.give(self.page_of(address.0), own.pages as i64);
-        supply.give(bytes);
-        supply.forget(address, bytes);
+        self.give(supply, address.0, bytes);
         supply.note(BackingChange::OwnPagesReturned(address, bytes));
         Ok(())
     }
@@ -197,8 +292,7 @@ impl Direct {
         self.tiling.drop_range(block);
         self.shared.remove(&address);
         self.regions.give(self.page_of(address), 1);
-        supply.give(PAGE);
-        supply.forget(Address(address), PAGE);
+        self.give(supply, address, PAGE);
         supply.note(BackingChange::SharedPageReturned(Address(address)));
     }
 
@@ -289,6 +383,11 @@ impl Direct {
         assert_eq!(
             self.own.values().map(|own| own.pages).sum::<u64>(),
             self.own_pages
+        );
+        let is_held = |page: &u64| self.has_page(Address(*page));
+        assert!(
+            self.committed.iter().all(is_held),
+            "what has memory is a page"
         );
         let mut extents: Vec<(u64, u64)> = self.shared.keys().map(|page| (*page, PAGE)).collect();
         extents.extend(

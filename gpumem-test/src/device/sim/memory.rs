@@ -15,7 +15,7 @@ impl DeviceMemory for SimDevice {
             return Ok(());
         }
         let Some(index) = self.pool_at(address) else {
-            return self.direct.release(&mut self.supply, address);
+            return self.release_plain(address);
         };
         let Self { pools, supply, .. } = self;
         let freed = pools[index]
@@ -60,6 +60,15 @@ impl DeviceMemory for SimDevice {
 
     fn free_without_budget(&self) -> u64 {
         self.supply.free_without_budget()
+    }
+
+    /// Known exactly: nobody else is there but those whom the test declared.
+    fn held_by_others(&self) -> Option<u64> {
+        Some(self.supply.others())
+    }
+
+    fn free_without_others(&self) -> u64 {
+        self.supply.free_without_others()
     }
 
     fn granularity(&self) -> u64 {
@@ -113,7 +122,7 @@ impl DeviceMemory for SimDevice {
             return Ok(());
         }
         let Some(index) = self.pool_at(address) else {
-            return self.direct.release(&mut self.supply, address);
+            return self.release_plain(address);
         };
         let slot = self.order.slot(stream);
         self.order.order_work(slot);
@@ -132,6 +141,19 @@ impl DeviceMemory for SimDevice {
         self.set_default_pool(settings)
     }
 
+    fn serve_lazily(&mut self) -> Result<(), Refusal> {
+        self.lazily();
+        Ok(())
+    }
+
+    fn malloc_lazy(&mut self, size: u64) -> Result<Address, Refusal> {
+        self.take_lazily(size)
+    }
+
+    fn addressable(&self) -> u64 {
+        self.supply.addressable()
+    }
+
     fn trim_pools(&mut self) {
         for pool in self.pools.iter_mut().flatten() {
             pool.trim(&mut self.supply, 0);
@@ -142,10 +164,17 @@ impl DeviceMemory for SimDevice {
         self.supply.watch(watch);
     }
 
-    /// Changes of pools that the program made are left out: no policy serves from them.
+    /// Changes of pools that the program made are left out: no policy serves from them. Where a policy
+    /// serves lazily, so are all but those of such memory.
     fn next_change(&mut self) -> Option<BackingChange> {
         loop {
             let change = self.supply.next_change()?;
+            if self.lazy.is_some() {
+                if self.is_lazy(change) {
+                    return Some(change);
+                }
+                continue;
+            }
             let of_pool = match change {
                 BackingChange::ChunkBacked(address, _)
                 | BackingChange::ChunkReleased(address, _)

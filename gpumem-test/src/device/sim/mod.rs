@@ -1,7 +1,7 @@
 //! The simulated device: what the driver does with memory, exactly, on a machine without a GPU.
 //!
 //! [`SimDevice`] holds the parts together: physical memory (`supply.rs`), plain allocations
-//! (`direct.rs`), stream-ordered pools (`pool/`), address ranges and pages (`vmm.rs`), the order
+//! (`direct.rs`, `lazy.rs`), stream-ordered pools (`pool/`), address ranges and pages (`vmm.rs`), the order
 //! of streams (`order/`) and the bytes themselves (`contents.rs`). `streams.rs` has its calls on
 //! streams, `pools.rs` those on pools, `copies.rs` those on bytes, `memory.rs` what policies ask.
 //! It knows the driver's calls, not policies.
@@ -14,6 +14,7 @@ mod copies;
 mod direct;
 mod fences;
 mod free_list;
+mod lazy;
 mod memory;
 mod order;
 mod outside;
@@ -72,6 +73,8 @@ pub struct SimDevice {
     charged: u64,
     window: Window,
     direct: Direct,
+    /// Plain memory whose pages come at the first write; made at the first use.
+    lazy: Option<Box<Direct>>,
     /// By pool number; the default pool is the first and stays.
     pools: Vec<Option<Pool>>,
     vmm: Vmm,
@@ -92,6 +95,7 @@ impl SimDevice {
             charged: 0,
             window: Window::default(),
             direct: Direct::new(DIRECT_BASE),
+            lazy: None,
             pools: vec![Some(default_pool)],
             vmm: Vmm::default(),
             statics: Statics::default(),
@@ -121,9 +125,9 @@ impl SimDevice {
     }
 
     /// Bytes that are in use: pages of plain allocations, chunks of pools, created pages, what was
-    /// charged.
+    /// charged. Pages that get memory at the first write count from the time they have an address.
     pub fn used(&self) -> u64 {
-        self.supply.used()
+        self.supply.used() + self.supply.promised()
     }
 
     /// Places plain memory: the address that a first small allocation gets.
@@ -164,6 +168,9 @@ impl SimDevice {
     /// [`Refusal::InvalidValue`] if nothing live is there.
     pub fn address_range(&self, address: Address) -> Result<(Address, u64), Refusal> {
         if let Some(range) = self.direct.containing(address) {
+            return Ok(range);
+        }
+        if let Some(range) = self.lazy.as_ref().and_then(|lazy| lazy.containing(address)) {
             return Ok(range);
         }
         let pool = self
@@ -277,7 +284,8 @@ impl SimDevice {
             None => MemoryInfo {
                 free: self.profile.free_after_context()
                     - self.supply.used()
-                    - self.supply.outside(),
+                    - self.supply.outside()
+                    - self.supply.others(),
                 total: self.profile.total,
             },
         }
@@ -286,7 +294,7 @@ impl SimDevice {
     /// How many allocations are live, plain and stream-ordered.
     pub fn live_allocations(&self) -> usize {
         let pools: usize = self.pools.iter().flatten().map(Pool::live).sum();
-        self.direct.live() + pools
+        self.direct.live() + self.lazy.as_ref().map_or(0, |lazy| lazy.live()) + pools
     }
 
     /// Recomputes every sum and structure from its parts, for tests.
@@ -296,7 +304,13 @@ impl SimDevice {
     #[doc(hidden)]
     pub fn check(&self) {
         self.direct.check();
+        let promised = self.lazy.as_ref().map_or(0, |lazy| {
+            lazy.check();
+            lazy.page_bytes_held() - lazy.device_bytes()
+        });
+        assert_eq!(promised, self.supply.promised(), "addresses without memory");
         let mut used = self.direct.device_bytes() + self.vmm.device_bytes() + self.charged;
+        used += self.committed();
         let mut ranges = Vec::new();
         for pool in self.pools.iter().flatten() {
             pool.check();
@@ -314,7 +328,7 @@ impl SimDevice {
             "what is used is what the parts hold"
         );
         assert!(
-            used + self.supply.outside() <= self.profile.usable(),
+            used + self.supply.outside() + self.supply.others() <= self.profile.usable(),
             "no more is used than there is"
         );
     }

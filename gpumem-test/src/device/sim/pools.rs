@@ -271,6 +271,12 @@ impl SimDevice {
         self.pools.iter().enumerate().filter_map(exists)
     }
 
+    /// The bytes of a page of plain memory.
+    pub(crate) const PLAIN_PAGE: u64 = super::direct::PAGE;
+
+    /// The bytes in which requests for plain memory are counted.
+    pub(crate) const PLAIN_UNIT: u64 = super::UNIT;
+
     /// The bytes of a pool's chunk.
     pub const POOL_CHUNK: u64 = CHUNK;
 }

@@ -1,5 +1,9 @@
 //! The cards that can be simulated.
 
+mod file;
+
+use serde::{Deserialize, Serialize};
+
 use crate::bytes::Bytes;
 use crate::device::sim::direct::PAGE;
 use crate::error::Error;
@@ -17,10 +21,11 @@ const UNUSABLE_TAIL: u64 = 3_276_800;
 const H200_TOTAL: u64 = 150_109_880_320;
 
 /// A card: what of it matters to memory. Sizes are bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DeviceProfile {
-    /// The name that selects it (`h200`), or the size that made it (`24GiB`).
+    /// The name that selects it (`h200`), the size that made it (`24GiB`), or its file.
+    #[serde(default)]
     pub name: String,
     /// What the vendor calls it.
     pub marketing_name: String,
@@ -41,7 +46,8 @@ pub struct DeviceProfile {
 }
 
 /// Where the figures of a [`DeviceProfile`] come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ProfileSource {
     /// Measured on such a card.
@@ -90,12 +96,16 @@ impl DeviceProfile {
         CARDS.iter().map(|(name, ..)| *name)
     }
 
-    /// The profile of a card by its name (in any case), or of a device of a size (`24GiB`).
+    /// The profile of a card by its name (in any case), of a device of a size (`24GiB`), or in a
+    /// file (`cards/ours.json`, see [`DeviceProfile::load`]).
     ///
     /// # Errors
     /// A configuration error that names what was asked for, the nearest card and all cards; or
-    /// that the size leaves nothing beside the context.
+    /// that the size leaves nothing beside the context; or what is wrong with the file.
     pub fn by_name(name: &str) -> Result<Self, Error> {
+        if Self::is_file(name.trim()) {
+            return Self::load(name.trim());
+        }
         let wanted = name.trim().to_ascii_lowercase();
         if wanted.starts_with(|c: char| c.is_ascii_digit()) {
             return Self::with_total(name.trim());
@@ -118,7 +128,7 @@ impl DeviceProfile {
                 let message =
                     gpumem_test_syntax::one_of("simulated device", "devices", &wanted, &cards);
                 Err(Error::configuration(message)
-                    .with_help("a size stands for a device too, as in `sim:24GiB`"))
+                    .with_help("a size stands for a device too, as in `sim:24GiB`, and so does a file with a profile, as in `sim:card.json`"))
             }
         }
     }
@@ -142,6 +152,14 @@ impl DeviceProfile {
             source: ProfileSource::Requested,
             ..Self::h200()
         })
+    }
+
+    /// The known card that this is, by its name or by what the vendor calls it.
+    pub(crate) fn known_card(&self) -> Option<&'static str> {
+        let is_it = |(name, marketing_name, ..): &&(&str, &str, u64, (u32, u32))| {
+            *name == self.name || *marketing_name == self.marketing_name
+        };
+        CARDS.iter().find(is_it).map(|(name, ..)| *name)
     }
 
     /// How a test and a report name the simulated card: `sim:h200`.

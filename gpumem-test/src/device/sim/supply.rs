@@ -14,8 +14,12 @@ pub(super) struct Supply {
     usable: u64,
     /// What they have.
     used: u64,
+    /// What they were given addresses for and have not written to.
+    promised: u64,
     /// What the driver took for itself since the primary context was made.
     outside: u64,
+    /// What other processes hold, their contexts included.
+    others: u64,
     budget: Option<u64>,
     watched: bool,
     changes: VecDeque<BackingChange>,
@@ -28,7 +32,9 @@ impl Supply {
         Self {
             usable,
             used: 0,
+            promised: 0,
             outside: 0,
+            others: 0,
             budget: None,
             watched: false,
             changes: VecDeque::new(),
@@ -51,17 +57,66 @@ impl Supply {
 
     /// Bytes that could still be had if there were no budget.
     pub(super) fn free_without_budget(&self) -> u64 {
-        self.usable.saturating_sub(self.used + self.outside)
+        self.usable
+            .saturating_sub(self.used + self.outside + self.others)
     }
 
     /// Bytes that can still be had.
     pub(super) fn free(&self) -> u64 {
-        let device = self.free_without_budget();
+        self.within_budget(self.free_without_budget())
+    }
+
+    /// Bytes that could still be had if other processes held nothing.
+    pub(super) fn free_without_others(&self) -> u64 {
+        self.within_budget(self.usable.saturating_sub(self.used + self.outside))
+    }
+
+    fn within_budget(&self, device: u64) -> u64 {
         match self.budget {
             Some(_) if mutant!(BudgetIsIgnored) => device,
-            Some(budget) => device.min(budget.saturating_sub(self.used)),
+            Some(budget) => device.min(budget.saturating_sub(self.used + self.promised)),
             None => device,
         }
+    }
+
+    /// Bytes that were promised and have no memory yet.
+    pub(super) fn promised(&self) -> u64 {
+        self.promised
+    }
+
+    /// Bytes that could still be promised if there were no budget: never above what is free.
+    pub(super) fn addressable(&self) -> u64 {
+        let free = self.free_without_budget();
+        if mutant!(LazyPromisesTooMuch) {
+            return free;
+        }
+        free.saturating_sub(self.promised)
+    }
+
+    /// Promises `bytes`, if there are so many.
+    pub(super) fn promise(&mut self, bytes: u64) -> bool {
+        let enough = bytes <= self.addressable().min(self.free());
+        if enough {
+            self.promised += bytes;
+        }
+        enough
+    }
+
+    /// Takes what was promised, if it is still there: others may have taken it meanwhile.
+    pub(super) fn keep_promise(&mut self, bytes: u64) -> bool {
+        debug_assert!(bytes <= self.promised, "{bytes} of {}", self.promised);
+        let enough = bytes <= self.free_without_budget();
+        if enough {
+            self.promised -= bytes;
+            self.used += bytes;
+        }
+        enough
+    }
+
+    /// Takes back a promise.
+    pub(super) fn forget_promise(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.promised, "{bytes} of {}", self.promised);
+        self.promised -= bytes;
     }
 
     /// Takes `bytes` if there are so many.
@@ -102,6 +157,19 @@ impl Supply {
         self.outside
     }
 
+    /// Lets other processes hold `bytes` in place of what they held, if there are so many.
+    pub(super) fn set_others(&mut self, bytes: u64) -> bool {
+        let enough = bytes <= self.usable.saturating_sub(self.used + self.outside);
+        if enough {
+            self.others = bytes;
+        }
+        enough
+    }
+
+    pub(super) fn others(&self) -> u64 {
+        self.others
+    }
+
     /// Drops what is stored in a range whose memory went back.
     pub(super) fn forget(&mut self, address: Address, bytes: u64) {
         self.contents.discard(address, bytes);
@@ -124,6 +192,13 @@ impl Supply {
     pub(super) fn note(&mut self, change: BackingChange) {
         if self.watched {
             self.changes.push_back(change);
+        }
+    }
+
+    /// Notes that pages got memory, if there are some: half-open.
+    pub(super) fn note_committed(&mut self, start: u64, end: u64) {
+        if start < end {
+            self.note(BackingChange::Committed(Address(start), end - start));
         }
     }
 

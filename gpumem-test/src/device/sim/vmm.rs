@@ -63,6 +63,11 @@ impl Default for Vmm {
 
 impl Vmm {
     /// Gives ranges in the `ordinal`-th of `count` parts of the address space.
+    /// Where the addresses end that ranges are given in.
+    pub(super) fn end_of_window(&self) -> u64 {
+        self.window.1
+    }
+
     pub(super) fn set_window(&mut self, ordinal: u64, count: u64) {
         let part = (END_OF_RANGES - FIRST_RANGE) / count / GRANULARITY * GRANULARITY;
         let start = FIRST_RANGE + ordinal * part;

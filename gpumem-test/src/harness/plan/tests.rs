@@ -101,6 +101,53 @@ fn each_policy_and_argument_is_a_test_and_names_are_sorted() {
 }
 
 #[test]
+fn neighbours_are_read_in_their_order() {
+    let options = Options {
+        neighbours: &["10GiB", " tensorflow:per_process_gpu_memory_fraction=0.45"],
+        ..Options::DEFAULT
+    };
+    let cases = cases(
+        vec![entry("crate", "shares", options)],
+        &Settings::default(),
+    );
+    let neighbours: Vec<_> = cases[0]
+        .neighbours
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        neighbours,
+        ["10GiB", "tensorflow:per_process_gpu_memory_fraction=0.45"]
+    );
+}
+
+#[test]
+fn every_wrong_neighbour_is_a_mistake() {
+    let options = Options {
+        neighbours: &[
+            "10",
+            "xla:fractoin=0.5",
+            "tensorflow:allow_growth=true",
+            "xla:XLA_PYTHON_CLIENT_PREALLOCATE=false",
+        ],
+        ..Options::DEFAULT
+    };
+    let told = mistakes(
+        vec![entry("crate", "shares", options)],
+        &Settings::default(),
+    );
+    for part in [
+        "error: test `shares`: the size `10` has no unit",
+        "did you mean `fraction`?",
+        "neighbour `tensorflow:allow_growth=true` takes nothing until it is asked",
+        "neighbour `xla:XLA_PYTHON_CLIENT_PREALLOCATE=false` takes nothing until",
+        "no test was run: 4 mistakes",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+}
+
+#[test]
 fn the_environments_policy_replaces_a_list() {
     let settings = Settings {
         policy: Some("caching".parse().unwrap()),
@@ -251,13 +298,20 @@ fn a_share_on_another_device_is_not_compared() {
         snapshot: Some(SnapshotOption { name: None }),
         ..Options::DEFAULT
     };
+    let left = Options {
+        neighbours: &["10GiB"],
+        snapshot: Some(SnapshotOption { name: None }),
+        ..Options::DEFAULT
+    };
     for (device, compared) in [("sim:h200", true), ("sim:24GiB", false)] {
         let settings = Settings {
             device: Some(device.parse().unwrap()),
             ..Settings::default()
         };
-        let cases = cases(vec![entry("crate", "test", share)], &settings);
-        assert_eq!(cases[0].incomparable.is_none(), compared, "{device}");
+        for options in [share, left] {
+            let cases = cases(vec![entry("crate", "test", options)], &settings);
+            assert_eq!(cases[0].incomparable.is_none(), compared, "{device}");
+        }
     }
 }
 
@@ -380,4 +434,89 @@ fn several_simulated_devices_are_one_device_of_a_test() {
     let case = cases(vec![on("sim:t4*2")], &Settings::default()).remove(0);
     assert_eq!(case.device.count(), 2);
     assert_eq!(super::facts::device(&case.device).unwrap().name, "sim:t4*2");
+}
+
+#[test]
+fn a_list_makes_a_table_with_the_policies_of_each_argument_in_turn() {
+    let mut both = entry("crate::deep", "both", POLICIES);
+    both.args = &["1", "64"];
+    let one = entry("crate", "alone", Options::DEFAULT);
+    let plan = plan(vec![one, both], &Settings::default()).ok().unwrap();
+    let [table] = &plan.tables[..] else {
+        panic!("{} tables", plan.tables.len());
+    };
+    let cases: Vec<_> = table.cases.iter().map(|line| &line.case.name).collect();
+    assert_eq!(
+        cases,
+        [
+            "deep::both::driver::1",
+            "deep::both::caching::1",
+            "deep::both::caching-expandable_segments=True::1",
+            "deep::both::driver::64",
+            "deep::both::caching::64",
+            "deep::both::caching-expandable_segments=True::64",
+        ]
+    );
+    assert_eq!(table.name(), "deep::both::verdicts");
+    assert_eq!(table.snapshot.as_deref(), Some("both__verdicts"));
+    assert_eq!(table.json_name(), "deep__both.verdicts.json");
+    assert_eq!(table.not_compared, None);
+    assert!(plan.table("deep::both::verdicts").is_some());
+}
+
+#[test]
+fn a_list_without_a_snapshot_has_a_table_and_no_test_that_compares_it() {
+    let options = Options {
+        snapshot: None,
+        ..POLICIES
+    };
+    let plan = plan(vec![entry("crate", "both", options)], &Settings::default());
+    let plan = plan.ok().unwrap();
+    assert_eq!(plan.tables.len(), 1);
+    assert!(plan.table("both::verdicts").is_none());
+}
+
+#[test]
+fn a_table_is_not_compared_where_the_environment_changes_what_it_holds() {
+    let budget = Settings {
+        budget: Some(Budget::Bytes(1 << 30)),
+        ..Settings::default()
+    };
+    let policy = Settings {
+        policy: Some("caching".parse().unwrap()),
+        ..Settings::default()
+    };
+    for (settings, variable) in [(budget, "GPUMEM_BUDGET"), (policy, "GPUMEM_POLICY")] {
+        let plan = plan(vec![entry("crate", "both", POLICIES)], &settings);
+        let why = plan.ok().unwrap().tables.remove(0).not_compared.unwrap();
+        assert!(why.contains(variable), "{why}");
+    }
+}
+
+#[test]
+fn nothing_else_may_be_called_as_a_table() {
+    let test = entry("crate::both", "verdicts", Options::DEFAULT);
+    let said = mistakes(
+        vec![entry("crate", "both", POLICIES), test],
+        &Settings::default(),
+    );
+    assert!(
+        said.contains("`both::verdicts`, which compares its verdicts, is also the name of a test"),
+        "{said}"
+    );
+    let snapshot = Options {
+        snapshot: Some(SnapshotOption {
+            name: Some("both__verdicts"),
+        }),
+        ..Options::DEFAULT
+    };
+    let other = entry("crate", "other", snapshot);
+    let said = mistakes(
+        vec![entry("crate", "both", POLICIES), other],
+        &Settings::default(),
+    );
+    assert!(
+        said.contains("tests/snapshots/crate__both__verdicts.snap is also that of `other`"),
+        "{said}"
+    );
 }

@@ -3,9 +3,10 @@
 use crate::abi::{Code, DevicePtr, Handle, Status};
 use crate::event::DriverMemory;
 use crate::ids::{DeviceId, StreamId};
+use crate::intercept::Backend;
 use crate::intercept::door::Door;
 use crate::intercept::passed::Piece;
-use crate::policy::{Origin, Request};
+use crate::policy::{AnyPolicy, Origin, Request};
 use crate::session::HeldBlock;
 
 use super::{callbacks, give, given, graphs, hooks, own, pools};
@@ -204,8 +205,10 @@ fn serve(
         }
     };
     let address = heap.device().to_program(block.address);
-    let is_used = request.origin == Origin::Plain && door.is_pending(request.stream);
     let is_used_anywhere = heap.take_used();
+    let has_waited = door.backend == Backend::Simulated
+        && matches!(heap.policy(), AnyPolicy::Driver(policy) if policy.has_waited());
+    let is_used = has_waited || request.origin == Origin::Plain && door.is_pending(request.stream);
     drop(heap);
     if is_used_anywhere {
         // Freed on some stream that has not come so far; see below.
@@ -221,6 +224,7 @@ fn serve(
         door.check_fault("cuMemAlloc", code);
         if code == 0 {
             door.wait_ended(wait);
+            door.synchronized(device);
         }
     }
     let held = HeldBlock {

@@ -70,10 +70,19 @@ impl BfcPolicy {
                 size: received,
                 stream,
             },
-            kind: SegmentKind::Large,
+            kind: self.region_kind(),
         });
         self.add_region(address.0, received);
         Ok(true)
+    }
+
+    /// What its regions are to a summary.
+    pub(super) fn region_kind(&self) -> SegmentKind {
+        if self.options.garbage_collection {
+            SegmentKind::Region
+        } else {
+            SegmentKind::KeptRegion
+        }
     }
 
     /// Asks the device once: the address and how many bytes can be used.

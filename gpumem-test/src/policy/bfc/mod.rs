@@ -27,6 +27,8 @@ mod extend;
 mod find;
 mod free;
 mod heap_map;
+mod log;
+mod occupancy;
 mod options;
 mod out_of_memory;
 mod region;
@@ -35,6 +37,8 @@ mod retry;
 mod short;
 mod size;
 mod stats;
+#[cfg(test)]
+pub(super) mod tests;
 
 use chunk::{Chunk, Chunks};
 use region::Regions;

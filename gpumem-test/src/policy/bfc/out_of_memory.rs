@@ -24,6 +24,7 @@ impl BfcPolicy {
         let memory = device.memory_info();
         let class = self.shortage(device, rounded).class();
         let largest_free = self.free.largest();
+        let held_by_others = device.held_by_others();
         events.record(EventKind::OutOfMemory {
             requested: request.size,
             rounded,
@@ -32,6 +33,7 @@ impl BfcPolicy {
             class,
             device_free: memory.free,
             largest_free,
+            held_by_others,
         });
         self.statistics.num_ooms += 1;
         let facts = OutOfMemory {
@@ -47,6 +49,7 @@ impl BfcPolicy {
             device_free: memory.free,
             device_total: memory.total,
             largest_free,
+            held_by_others,
         };
         let message = message(&facts, self.options.framework);
         Error::out_of_memory(facts, message)
@@ -62,6 +65,8 @@ impl BfcPolicy {
             largest_here: self.free.largest(),
             headroom: on_device.min(within_limit),
             headroom_without_budget: device.free_without_budget(),
+            headroom_without_others: device.free_without_others().min(within_limit),
+            held_by_others: device.held_by_others().unwrap_or(0),
             ..Shortage::default()
         };
         // Backing off passes over sizes that the device has: they were of no use.

@@ -4,7 +4,7 @@ use super::BfcPolicy;
 use super::chunk::Slot;
 use crate::device::DeviceMemory;
 use crate::error::Error;
-use crate::event::{EventKind, EventSink, Extent, SegmentKind};
+use crate::event::{EventKind, EventSink, Extent};
 use crate::ids::{Address, StreamId};
 use crate::mutant::mutant;
 
@@ -45,7 +45,7 @@ impl BfcPolicy {
                         size,
                         stream,
                     },
-                    kind: SegmentKind::Large,
+                    kind: self.region_kind(),
                 });
                 let freed = device.free(address);
                 freed.map_err(|refusal| refusal.into_error("cuMemFree"))?;

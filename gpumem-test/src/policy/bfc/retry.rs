@@ -35,6 +35,10 @@ impl BfcPolicy {
         rounded: u64,
         attributes: BfcAttributes,
     ) -> Result<Option<Slot>, Error> {
+        if rounded < request.size {
+            // No 64 bits hold what it rounds to.
+            return Ok(None);
+        }
         let align = attributes.align();
         let first = self.pass(device, events, request, rounded, align)?;
         if first.is_some() || !(self.options.allow_retry_on_failure && attributes.retry_on_failure)

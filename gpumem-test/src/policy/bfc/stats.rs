@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::BfcPolicy;
+use crate::event::BFC_RETRY_WAIT_MS;
 
 /// The counters of the original, with its names. Sizes are bytes.
 ///
@@ -47,10 +48,7 @@ pub(super) struct Counters {
     pub(super) waits: u32,
 }
 
-/// How long the original waits for a free before a request fails.
-///
-/// Source: XLA of August 2026, `BFCAllocator::AllocateRaw`, 10 000 ms.
-const RETRY_WAIT: Duration = Duration::from_secs(10);
+const RETRY_WAIT: Duration = Duration::from_millis(BFC_RETRY_WAIT_MS);
 
 impl BfcPolicy {
     /// The original's counters.

@@ -27,6 +27,7 @@ impl CachingPolicy {
         let shortage = self.shortage(device, rounded, list);
         let class = shortage.class();
         let largest_free = self.largest_usable(list, rounded);
+        let held_by_others = device.held_by_others();
         events.record(EventKind::OutOfMemory {
             requested: request.size,
             rounded,
@@ -35,6 +36,7 @@ impl CachingPolicy {
             class,
             device_free: memory.free,
             largest_free,
+            held_by_others,
         });
         self.statistics.num_ooms += 1;
         let segment = self.rounding.segment(rounded);
@@ -51,6 +53,7 @@ impl CachingPolicy {
             device_free: memory.free,
             device_total: memory.total,
             largest_free,
+            held_by_others,
         };
         let message = message(&facts, self.free_in_private_pools());
         Error::out_of_memory(facts, message)
@@ -72,6 +75,7 @@ impl CachingPolicy {
         debug_assert!(request.size >= TOO_LARGE);
         let memory = device.memory_info();
         let class = OomClass::Exhausted;
+        let held_by_others = device.held_by_others();
         events.record(EventKind::OutOfMemory {
             requested: request.size,
             rounded: request.size,
@@ -80,6 +84,7 @@ impl CachingPolicy {
             class,
             device_free: memory.free,
             largest_free: 0,
+            held_by_others,
         });
         let facts = OutOfMemory {
             device: DeviceId::default(),
@@ -94,6 +99,7 @@ impl CachingPolicy {
             device_free: memory.free,
             device_total: memory.total,
             largest_free: 0,
+            held_by_others,
         };
         let message = "CUDA out of memory. Tried to allocate more than 1EB memory.".to_owned();
         Err(Error::out_of_memory(facts, message))
@@ -104,12 +110,14 @@ impl CachingPolicy {
         let mut shortage = Shortage {
             need: rounded,
             headroom_without_budget: device.free_without_budget(),
+            held_by_others: device.held_by_others().unwrap_or(0),
             ..Shortage::default()
         };
         let within_limit = self
             .limit
             .map_or(u64::MAX, |limit| limit.saturating_sub(self.reserved));
         shortage.headroom = device.memory_info().free.min(within_limit);
+        shortage.headroom_without_others = device.free_without_others().min(within_limit);
         // What would hold the request, but not the segment that is taken for it, is of no use. What
         // is too little even for the request counts: with the free pieces it may be enough, and
         // only no hole is. An expandable segment grows by whole pages.
@@ -118,6 +126,7 @@ impl CachingPolicy {
         for headroom in [
             &mut shortage.headroom,
             &mut shortage.headroom_without_budget,
+            &mut shortage.headroom_without_others,
         ] {
             if self.config.expandable_segments {
                 *headroom -= *headroom % page;

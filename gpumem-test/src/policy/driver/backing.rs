@@ -7,8 +7,9 @@ use rustc_hash::FxHashMap;
 use super::CHUNK;
 use super::blocks::Held;
 use crate::device::{BackingChange, DeviceMemory};
-use crate::event::{EventKind, EventSink, Extent, SegmentKind};
+use crate::event::{EventKind, EventSink, Extent, Origin, SegmentKind};
 use crate::ids::{Address, StreamId};
+use crate::policy::oom::Shortage;
 use crate::policy::statistics::Statistics;
 
 /// A page of plain memory that small allocations share, in bytes.
@@ -55,13 +56,18 @@ impl Backing {
         statistics: &mut Statistics,
     ) {
         while let Some(change) = device.next_change() {
-            self.take(change, events, statistics);
+            let free = match change {
+                BackingChange::CommitRefused(..) => device.memory_info().free,
+                _ => 0,
+            };
+            self.take(change, free, events, statistics);
         }
     }
 
     fn take<S: EventSink>(
         &mut self,
         change: BackingChange,
+        free: u64,
         events: &mut S,
         statistics: &mut Statistics,
     ) {
@@ -126,6 +132,15 @@ impl Backing {
             BackingChange::Settled(address, size) => {
                 self.settle(address.0, size, events, statistics);
             }
+            BackingChange::Committed(address, size) => {
+                events.record(EventKind::Committed {
+                    extent: extent(address, size),
+                });
+            }
+            BackingChange::CommitRefused(_, size) => {
+                statistics.num_ooms += 1;
+                events.record(refused_write(size, free));
+            }
         }
     }
 
@@ -174,6 +189,27 @@ impl Backing {
             events.record(EventKind::FreeCompleted { extent, requested });
             place += part;
         }
+    }
+}
+
+/// A first write to `size` bytes found no memory: addresses were promised it, and others took it.
+#[cold]
+fn refused_write(size: u64, free: u64) -> EventKind {
+    let shortage = Shortage {
+        need: size,
+        headroom: free,
+        headroom_without_budget: free,
+        ..Shortage::default()
+    };
+    EventKind::OutOfMemory {
+        requested: size,
+        rounded: size,
+        stream: StreamId::DEFAULT,
+        origin: Origin::Plain,
+        class: shortage.class(),
+        device_free: free,
+        largest_free: 0,
+        held_by_others: None,
     }
 }
 

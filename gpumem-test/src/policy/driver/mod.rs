@@ -1,5 +1,6 @@
 //! The driver's own allocators. `driver`: each request goes where the code sent it, as without any
-//! policy. `eager`: always plain memory. `async`: always the stream-ordered pool.
+//! policy. `eager`: always plain memory. `async`: always the stream-ordered pool. `lazy`: as
+//! `eager`, but the memory of a page comes when it is first written.
 //!
 //! `cuMemAlloc` gets plain memory, `cuMemAllocAsync` the default stream-ordered pool, unless the
 //! [`Route`] says otherwise. The device decides everything; the policy keeps who holds what, and
@@ -42,7 +43,7 @@ const UNIT: u64 = 512;
 const PAGE: u64 = 2 << 20;
 const CHUNK: u64 = 32 << 20;
 
-/// The policies `driver`, `eager` and `async`.
+/// The policies `driver`, `eager`, `async` and `lazy`.
 #[derive(Clone, Debug, Default)]
 pub struct DriverPolicy {
     route: Route,
@@ -53,6 +54,8 @@ pub struct DriverPolicy {
     statistics: Statistics,
     /// Whether the device was asked to keep its changes, and its pool was set up.
     is_prepared: bool,
+    /// Whether the last request waited for the null stream.
+    has_waited: bool,
 }
 
 impl DriverPolicy {
@@ -77,6 +80,21 @@ impl DriverPolicy {
             pool,
             ..Self::default()
         }
+    }
+
+    /// `lazy`: addresses at the request, in the layout of `eager`, and memory at the first write.
+    /// Reserved are the pages that have addresses.
+    pub fn lazy() -> Self {
+        Self {
+            route: Route::Lazy,
+            ..Self::default()
+        }
+    }
+
+    /// Whether the last request waited for the null stream. A simulated device only counts: whoever
+    /// runs functions of the program in streams must let them end.
+    pub(crate) fn has_waited(&self) -> bool {
+        self.has_waited
     }
 
     /// Where requests go.
@@ -141,6 +159,10 @@ impl Policy for DriverPolicy {
                 let set = device.set_pool(self.pool);
                 set.map_err(|refusal| refusal.into_error("setting up the pool of `async`"))?;
             }
+            if self.route == Route::Lazy {
+                let ready = device.serve_lazily();
+                ready.map_err(|refusal| refusal.into_error("serving lazily"))?;
+            }
             device.watch_changes(true);
             self.is_prepared = true;
         }
@@ -170,7 +192,7 @@ impl Policy for DriverPolicy {
             Allocator::Lazy => device.malloc_lazy(request.size),
         };
         let size = allocator.rounded(request.size);
-        let is_used = allocator == Allocator::Pool
+        self.has_waited = allocator == Allocator::Pool
             && request.origin == Origin::Plain
             && outcome.is_ok_and(|address| self.overlaps_pending(address.0, size));
         self.drain(device, events);
@@ -208,7 +230,7 @@ impl Policy for DriverPolicy {
             requested,
             origin: request.origin,
         });
-        if is_used && !mutant!(PlainRequestForgetsToWait) {
+        if self.has_waited && !mutant!(PlainRequestForgetsToWait) {
             self.wait_for_null_stream(device, events);
         }
         Ok(Block { id, address, size })

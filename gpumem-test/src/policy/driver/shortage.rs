@@ -33,6 +33,7 @@ impl DriverPolicy {
         let shortage = self.shortage(device, request);
         let info = device.memory_info();
         let class = shortage.class();
+        let held_by_others = device.held_by_others();
         events.record(EventKind::OutOfMemory {
             requested: request.size,
             rounded: shortage.need,
@@ -41,6 +42,7 @@ impl DriverPolicy {
             class,
             device_free: info.free,
             largest_free: shortage.largest_here,
+            held_by_others,
         });
         let facts = OutOfMemory {
             device: DeviceId::default(),
@@ -57,6 +59,7 @@ impl DriverPolicy {
             device_free: info.free,
             device_total: info.total,
             largest_free: shortage.largest_here,
+            held_by_others,
         };
         let [wanted, free, total] = [request.size, info.free, info.total].map(Bytes::new);
         let message = format!(
@@ -97,7 +100,10 @@ impl DriverPolicy {
         }
         // What the device gives comes in whole pages or chunks.
         let portion = allocator.portion();
-        let without_budget = device.free_without_budget();
+        let without_budget = match allocator {
+            Allocator::Lazy => device.addressable(),
+            Allocator::Plain | Allocator::Pool => device.free_without_budget(),
+        };
         let headroom = (device.memory_info().free)
             .min(without_budget)
             .min(self.left_of_maximum());
@@ -109,6 +115,8 @@ impl DriverPolicy {
             pending,
             headroom: headroom / portion * portion,
             headroom_without_budget: without_budget / portion * portion,
+            held_by_others: device.held_by_others().unwrap_or(0),
+            headroom_without_others: device.free_without_others() / portion * portion,
         }
     }
 

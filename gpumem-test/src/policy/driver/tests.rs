@@ -1,8 +1,8 @@
 //! Claims about `driver` on the simulated device.
 
 use super::DriverPolicy;
-use crate::device::DeviceMemory;
 use crate::device::sim::{DeviceProfile, SimDevice, StreamKind};
+use crate::device::{DeviceMemory, Refusal};
 use crate::event::{EventKind, OomClass, SegmentKind};
 use crate::heap_map::Usage;
 use crate::ids::{BlockId, PoolId, StreamId};
@@ -586,4 +586,159 @@ fn a_program_of_stream_ordered_calls_is_the_same_under_driver_and_async() {
     assert!(driver.len() > 3_000, "{}", driver.len());
     let ordered = DriverPolicy::stream_ordered(super::parse_pool("").unwrap());
     assert!(driver == course(ordered, false));
+}
+
+/// Every event of a program of plain calls that writes to some of its blocks.
+#[test]
+fn lazy_has_the_layout_of_eager_and_memory_where_something_was_written() {
+    let mut heap = Heap::of(DriverPolicy::lazy());
+    let (small, other) = (heap.plain(1_000).unwrap(), heap.plain(1_000).unwrap());
+    let large = heap.pool(7 * MIB, StreamId(7)).unwrap();
+    assert_eq!(other.address, small.address.offset(1_024));
+    assert_eq!(heap.figures(), (10 * MIB, 8 * MIB + 2_048, 8 * MIB + 2_048));
+    let (free, total) = (
+        heap.device.memory_info().free,
+        DeviceProfile::default().free_after_context(),
+    );
+    assert_eq!(
+        (heap.device.used(), free),
+        (10 * MIB, total),
+        "no memory yet"
+    );
+    heap.events.clear();
+    heap.device.write(other.address, &[1]).unwrap();
+    heap.device
+        .fill(large.address.offset(2 * MIB - 1), 2, 7)
+        .unwrap();
+    heap.device
+        .copy(large.address, large.address.offset(6 * MIB), MIB)
+        .unwrap();
+    let mut bytes = [0; 4];
+    heap.device
+        .read(large.address.offset(5 * MIB), &mut bytes)
+        .unwrap();
+    assert_eq!(heap.device.committed(), 8 * MIB);
+    assert_eq!(heap.device.memory_info().free, total - 8 * MIB);
+    heap.synchronize();
+    let committed: Vec<(u64, u64)> = heap
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            EventKind::Committed { extent } => Some((extent.address.0, extent.size)),
+            _ => None,
+        })
+        .collect();
+    let page = small.address.0 / (2 * MIB) * (2 * MIB);
+    assert_eq!(
+        committed,
+        [
+            (page, 2 * MIB),
+            (large.address.0, 4 * MIB),
+            (large.address.0 + 6 * MIB, 2 * MIB)
+        ]
+    );
+    heap.free(large.id, StreamId(7));
+    assert_eq!(heap.device.committed(), 2 * MIB);
+    heap.free(small.id, StreamId::DEFAULT);
+    heap.free(other.id, StreamId::DEFAULT);
+    assert_eq!(heap.figures(), (0, 0, 0));
+    assert_eq!(heap.device.memory_info().free, total);
+    heap.device.check();
+}
+
+#[test]
+fn a_program_of_plain_calls_has_the_same_layout_under_eager_and_lazy() {
+    // Addresses differ by where the device has either kind of plain memory.
+    let relative = |events: Vec<EventKind>| -> Vec<(u64, u64)> {
+        let extents = events.into_iter().filter_map(|event| match event {
+            EventKind::Alloc { extent, .. }
+            | EventKind::FreeRequested { extent, .. }
+            | EventKind::SegmentAlloc { extent, .. }
+            | EventKind::SegmentFree { extent, .. } => Some((extent.address.0, extent.size)),
+            EventKind::OutOfMemory { requested, .. } => Some((0, requested)),
+            _ => None,
+        });
+        let extents: Vec<(u64, u64)> = extents.collect();
+        let first = extents[0].0;
+        (extents.into_iter())
+            .map(|(address, size)| (address.wrapping_sub(first), size))
+            .collect()
+    };
+    let eager = relative(course(DriverPolicy::eager(), true));
+    assert!(eager.len() > 3_000, "{}", eager.len());
+    let moved = |(address, size): &(u64, u64)| (*address < 1 << 63 || *size > 0, *size);
+    let lazy = relative(course(DriverPolicy::lazy(), true));
+    assert_eq!(eager.len(), lazy.len());
+    assert!(eager.iter().map(moved).eq(lazy.iter().map(moved)));
+    let placed = |all: &[(u64, u64)]| -> Vec<(u64, u64)> {
+        // Those that failed have no address.
+        all.iter()
+            .copied()
+            .filter(|(at, _)| *at < 1 << 40 || *at > u64::MAX - (1 << 40))
+            .collect()
+    };
+    assert!(placed(&eager) == placed(&lazy));
+}
+
+#[test]
+fn lazy_addresses_end_at_the_budget_or_at_what_is_free() {
+    let mut heap = Heap::of(DriverPolicy::lazy());
+    heap.device.set_budget(Some(64 * MIB));
+    heap.plain(60 * MIB).unwrap();
+    let error = heap.plain(6 * MIB).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "CUDA_ERROR_OUT_OF_MEMORY: cuMemAllocManaged of 6.00 MiB failed with 4.00 MiB free of \
+         64.00 MiB"
+    );
+    assert_eq!(class(Err(error)), OomClass::Budget);
+
+    let mut heap = Heap::of(DriverPolicy::lazy());
+    let all = heap.device.free_without_budget();
+    heap.plain(all / 2).unwrap();
+    assert_eq!(class(heap.plain(all / 2 + 4 * MIB)), OomClass::Exhausted);
+    heap.plain(all / 2 - 4 * MIB).unwrap();
+}
+
+#[test]
+fn a_write_fails_where_others_took_the_memory_and_the_ledger_says_so() {
+    let mut heap = Heap::of(DriverPolicy::lazy());
+    let all = heap.device.free_without_budget() / (2 * MIB) * (2 * MIB);
+    let block = heap.plain(all - 2 * MIB).unwrap();
+    heap.device.charge(all - 4 * MIB).unwrap();
+    heap.device.fill(block.address, 4 * MIB, 1).unwrap();
+    let refused = heap.device.fill(block.address.offset(4 * MIB), 6 * MIB, 1);
+    assert_eq!(refused, Err(Refusal::OutOfMemory));
+    heap.synchronize();
+    let Some(EventKind::OutOfMemory {
+        requested, class, ..
+    }) = heap.events.last()
+    else {
+        panic!("{:?}", heap.events.last());
+    };
+    assert_eq!((*requested, *class), (6 * MIB, OomClass::Exhausted));
+    heap.device.check();
+}
+
+#[test]
+fn a_kernel_writes_all_of_every_block_that_it_is_handed() {
+    let mut heap = Heap::of(DriverPolicy::lazy());
+    let (first, second) = (heap.plain(5 * MIB).unwrap(), heap.plain(3 * MIB).unwrap());
+    let small = heap.plain(1_000).unwrap();
+    heap.device
+        .touch_words(&[42, first.address.0 + 4 * MIB, u64::MAX])
+        .unwrap();
+    assert_eq!(heap.device.committed(), 6 * MIB);
+    heap.device
+        .touch_words(&[small.address.0 + 1_000, second.address.0 + 3 * MIB])
+        .unwrap();
+    assert_eq!(
+        heap.device.committed(),
+        6 * MIB,
+        "just behind a block is none"
+    );
+    heap.device.touch_everything().unwrap();
+    assert_eq!(heap.device.committed(), 12 * MIB);
+    heap.device.touch_everything().unwrap();
+    heap.device.check();
 }

@@ -33,13 +33,16 @@ const SMALL: Option<u64> = Some(256 << 20);
 
 /// Every policy, with settings that reach each of its rooms, on several devices, with and without
 /// a budget that runs out.
-const SUBJECTS: [Subject; 21] = [
+const SUBJECTS: [Subject; 36] = [
     subject("driver", "h200", None),
     subject("driver", "t4", SMALL),
     subject("driver", "1GiB", None),
     subject("driver", "l40s", SMALL),
     subject("eager", "h200", None),
     subject("eager", "t4", SMALL),
+    subject("lazy", "b200", None),
+    subject("lazy", "t4", SMALL),
+    subject("lazy", "640MiB", None),
     subject("async", "h100", None),
     subject("async:release_threshold=64MiB", "l40s", SMALL),
     subject("async:release_threshold=max,max_size=200MiB", "a10", None),
@@ -55,6 +58,30 @@ const SUBJECTS: [Subject; 21] = [
     subject("caching:roundup_power2_divisions:4", "rtx5090", SMALL),
     subject("caching:roundup_power2_divisions:[1:2,>:8]", "h100", None),
     subject("caching:per_process_memory_fraction:0.01", "t4", None),
+    subject("bfc", "a100-40", SMALL),
+    subject("bfc", "1GiB", None),
+    subject("bfc:memory_limit=4GiB", "1GiB", None),
+    subject("bfc:allow_growth=true", "h100", SMALL),
+    subject("bfc:allow_growth=true,memory_limit=4GiB", "600MiB", None),
+    subject(
+        "bfc:allow_growth=true,fragmentation_fraction=0.01",
+        "a10",
+        SMALL,
+    ),
+    subject(
+        "bfc:allow_growth=true,garbage_collection=true",
+        "rtx4090",
+        SMALL,
+    ),
+    subject(
+        "bfc:allow_growth=true,garbage_collection=true,memory_limit=40MiB",
+        "b200",
+        None,
+    ),
+    subject("tensorflow", "t4", SMALL),
+    subject("tensorflow:allow_growth=true", "1GiB", None),
+    subject("xla", "l40s", SMALL),
+    subject("xla:XLA_PYTHON_CLIENT_PREALLOCATE=false", "1GiB", None),
 ];
 
 /// Holds the laws against one subject with `cases` random sequences.

@@ -1,11 +1,14 @@
 //! The obvious model: what is held, what waits, and what everything must add up to.
 
+use std::collections::BTreeSet;
+
 use crate::config::{Card, PolicyKind, PolicySpec};
 use crate::device::DeviceMemory;
 use crate::device::sim::{DeviceProfile, SimDevice, StreamKind};
 use crate::event::EventKind;
 use crate::heap_map::{HeapMap, Usage};
 use crate::ids::{BlockId, Fence, StreamId};
+use crate::policy::bfc::tests::obvious::{ObviousBfc, map_of};
 use crate::policy::{AnyPolicy, Block, Origin, Policy, Request};
 
 use super::Subject;
@@ -43,10 +46,16 @@ pub(super) struct Model {
     freed: Vec<BlockId>,
     waiting: Vec<Waiting>,
     events: Vec<EventKind>,
+    /// Pages of blocks that were written to, where that gives them memory.
+    written: BTreeSet<u64>,
+    /// The same by the events.
+    told: BTreeSet<u64>,
     totals: Totals,
     spec: PolicySpec,
     /// The highest that the policy's own limit allows, with a page of slack where pages are mapped.
     limit: Option<u64>,
+    /// Under bfc: the same once more, on a device of its own.
+    obvious: Option<(ObviousBfc, SimDevice)>,
 }
 
 /// What the events add up to.
@@ -57,6 +66,9 @@ struct Totals {
     peak_allocated: u64,
     peak_reserved: u64,
 }
+
+/// A page of plain memory, in bytes.
+const PAGE: u64 = 2 << 20;
 
 impl Totals {
     fn take(&mut self, event: EventKind) {
@@ -90,10 +102,20 @@ impl Model {
             compute_major: device.profile().compute_capability.0,
             unusable: device.profile().unusable_tail,
         };
+        let policy = AnyPolicy::new(&spec, &card).unwrap();
+        let obvious = match &policy {
+            AnyPolicy::Bfc(policy) => {
+                let mut twin = SimDevice::new(DeviceProfile::by_name(subject.device).unwrap());
+                twin.set_budget(subject.budget);
+                Some((ObviousBfc::new(policy.options()), twin))
+            }
+            _ => None,
+        };
         let mut streams = vec![StreamId::DEFAULT];
         streams.extend((0..2).map(|_| device.create_stream(StreamKind::NonBlocking)));
         Self {
-            policy: AnyPolicy::new(&spec, &card).unwrap(),
+            policy,
+            obvious,
             limit: limit(&spec, total),
             subject,
             device,
@@ -103,6 +125,8 @@ impl Model {
             freed: Vec::new(),
             waiting: Vec::new(),
             events: Vec::new(),
+            written: BTreeSet::new(),
+            told: BTreeSet::new(),
             totals: Totals::default(),
             spec,
         }
@@ -170,8 +194,28 @@ impl Model {
                     .trim(&mut self.device, &mut self.events)
                     .map_err(|error| format!("a trim failed: {error}"))
             }
+            Operation::Write { block, from, parts } if !self.held.is_empty() => {
+                let held = self.held[block % self.held.len()].clone();
+                self.write(&held, from, parts)
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Fills a part of a block. Under `lazy` its pages have memory from then on.
+    fn write(&mut self, held: &Held, from: u64, parts: u64) -> Result<(), String> {
+        let part = held.requested.div_ceil(16);
+        let from = (from * part).min(held.requested);
+        let length = (parts * part).min(held.requested - from);
+        let start = held.block.address.offset(from);
+        self.device
+            .fill(start, length, 1)
+            .map_err(|refusal| format!("a fill of a held block failed: {refusal:?}"))?;
+        if self.spec.kind == PolicyKind::Lazy && length > 0 {
+            let pages = start.0 / PAGE..(start.0 + length).div_ceil(PAGE);
+            self.written.extend(pages);
+        }
+        Ok(())
     }
 
     fn alloc(&mut self, size: u64, stream: usize, plain: bool) -> Result<(), String> {
@@ -192,10 +236,19 @@ impl Model {
             stream,
             origin,
         };
-        let block = match self
+        let served = self
             .policy
-            .alloc(&mut self.device, &mut self.events, request)
-        {
+            .alloc(&mut self.device, &mut self.events, request);
+        if let Some((obvious, twin)) = self.obvious.as_mut().filter(|_| size > 0) {
+            let expected = obvious.alloc(twin, size, 64);
+            let got = (served.as_ref().ok()).map(|block| (block.address.0, block.size));
+            if got != expected {
+                return Err(format!(
+                    "the obvious model gets {expected:x?}, not {got:x?}"
+                ));
+            }
+        }
+        let block = match served {
             Ok(block) if block == Block::NULL => {
                 return if size == 0 {
                     Ok(())
@@ -297,12 +350,16 @@ impl Model {
         self.freed.push(held.block.id);
         let start = held.block.address.0;
         // Under `driver` a free is ordered by its own stream only; uses by others are the
-        // program's business, as with the real driver. Under `eager` it waits for everything.
+        // program's business, as with the real driver. Under `eager` and `lazy` it waits for everything.
         // Under `caching` the owner may reuse its own memory at once, and others that were
-        // recorded are waited for.
+        // recorded are waited for. bfc knows no streams.
+        if let Some((obvious, _)) = &mut self.obvious {
+            obvious.free(start);
+        }
         let streams = match self.spec.kind {
             kind if is_ordered(kind) => vec![held.stream],
-            PolicyKind::Eager => Vec::new(),
+            PolicyKind::Eager | PolicyKind::Lazy => Vec::new(),
+            kind if kind.is_bfc() => Vec::new(),
             _ => held
                 .users
                 .iter()
@@ -347,12 +404,15 @@ impl Model {
 
     /// Everything that must hold between two operations.
     pub(super) fn check(&mut self) -> Result<(), String> {
+        self.check_written()?;
         for event in self.events.drain(..) {
             self.totals.take(event);
         }
         self.device.check();
-        if let AnyPolicy::Caching(policy) = &self.policy {
-            policy.check()?;
+        match &self.policy {
+            AnyPolicy::Caching(policy) => policy.check()?,
+            AnyPolicy::Bfc(policy) => policy.check()?,
+            _ => {}
         }
         let stats = self.policy.statistics();
         let (allocated, active, reserved) = (
@@ -382,9 +442,14 @@ impl Model {
                 stats.requested_bytes.all.current
             ));
         }
-        if self.device.used() != reserved {
+        // Of bfc a region can end within a page.
+        let given = match &self.obvious {
+            Some((_, twin)) => twin.used(),
+            None => reserved,
+        };
+        if self.device.used() != given {
             return Err(format!(
-                "reserved {reserved}, the device gave {}",
+                "reserved {reserved}, the device gave {} instead of {given}",
                 self.device.used()
             ));
         }
@@ -393,7 +458,55 @@ impl Model {
                 return Err(format!("reserved {reserved} of at most {cap}"));
             }
         }
-        self.check_map(&self.policy.heap_map())
+        let map = self.policy.heap_map();
+        if let Some((obvious, _)) = &self.obvious
+            && map_of(&map) != obvious.map()
+        {
+            return Err(format!(
+                "the obvious model has {:x?}, not {:x?}",
+                obvious.map(),
+                map_of(&map)
+            ));
+        }
+        self.check_map(&map)
+    }
+
+    /// What has memory by a first write: every page that was written and is still there, and what
+    /// the events add up to.
+    fn check_written(&mut self) -> Result<(), String> {
+        if self.spec.kind != PolicyKind::Lazy {
+            return Ok(());
+        }
+        self.policy
+            .device_synchronized(&mut self.device, &mut self.events);
+        for event in &self.events {
+            match event {
+                EventKind::Committed { extent } => {
+                    let pages = extent.address.0 / PAGE..(extent.address.0 + extent.size) / PAGE;
+                    self.told.extend(pages);
+                }
+                EventKind::SegmentFree { extent, .. } => {
+                    let pages = extent.address.0 / PAGE..(extent.address.0 + extent.size) / PAGE;
+                    for page in pages {
+                        self.told.remove(&page);
+                        self.written.remove(&page);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let bytes = self.written.len() as u64 * PAGE;
+        if self.told != self.written || self.device.committed() != bytes {
+            return Err(format!(
+                "{bytes} were written, {} are told, {} have memory",
+                self.told.len() as u64 * PAGE,
+                self.device.committed()
+            ));
+        }
+        if self.device.free_without_budget() < self.device.promised() {
+            return Err("addresses were given beyond what is free".to_owned());
+        }
+        Ok(())
     }
 
     /// Segments and blocks: no overlap, no gap, and every block that is held is there.
@@ -457,12 +570,21 @@ impl Model {
             .map_err(|error| format!("the last trim failed: {error}"))?;
         self.check()?;
         let stats = self.policy.statistics();
+        let (mut reserved, mut used) = (stats.reserved_bytes.all.current, self.device.used());
+        if self.obvious.is_some() {
+            // The pool keeps its regions, each of them one free chunk.
+            let map = self.policy.heap_map();
+            if let Some(segment) = map.segments.iter().find(|region| region.blocks.len() > 1) {
+                return Err(format!("everything is free, and {segment:x?} is in pieces"));
+            }
+            (reserved, used) = (0, 0);
+        }
         let left = [
-            stats.reserved_bytes.all.current,
+            reserved,
             stats.active_bytes.all.current,
             stats.requested_bytes.all.current,
             stats.allocation.all.current,
-            self.device.used(),
+            used,
         ];
         if left != [0; 5] {
             return Err(format!(

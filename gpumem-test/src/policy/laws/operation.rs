@@ -25,6 +25,8 @@ pub(super) enum Operation {
     Synchronize { stream: usize },
     /// Empties the cache.
     Trim,
+    /// Fills so many of 16 parts of one of the blocks held, from one of them on.
+    Write { block: usize, from: u64, parts: u64 },
 }
 
 /// Sizes around every boundary of the policies, from one byte to more than a small device has.
@@ -43,6 +45,8 @@ fn sizes() -> impl Strategy<Value = u64> {
 
 fn operation() -> impl Strategy<Value = Operation> {
     let block = 0..64_usize;
+    let write = (block.clone(), 0..16_u64, 1..16_u64)
+        .prop_map(|(block, from, parts)| Operation::Write { block, from, parts });
     let stream = 0..3_usize;
     prop_oneof![
         12 => (sizes(), stream.clone(), prop::bool::weighted(0.3))
@@ -55,6 +59,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => stream.clone().prop_map(|stream| Operation::Release { stream }),
         1 => stream.prop_map(|stream| Operation::Synchronize { stream }),
         1 => Just(Operation::Trim),
+        4 => write,
     ]
 }
 

@@ -9,7 +9,7 @@ use super::super::tests::{strict, training};
 use super::{Judged, json};
 use crate::advice::tests::{growing_while_holding_the_old, play};
 use crate::check::{Bounds, Compared, Ended, judge};
-use crate::event::{DriverMemory, EventKind};
+use crate::event::{DriverMemory, EventKind, OomClass};
 use crate::summary::Summary;
 use crate::summary::testing::{MIB, Script};
 
@@ -90,8 +90,30 @@ fn a_summary_survives_its_document() {
 }
 
 fn schema() -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/summary.schema.json");
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    schema_of("summary.schema.json")
+}
+
+fn schema_of(file: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    serde_json::from_str(&std::fs::read_to_string(path.join(file)).unwrap()).unwrap()
+}
+
+/// That documents have exactly the keys of a schema in `docs`, and between them meet all of it.
+pub(in crate::report) fn assert_documented(file: &str, documents: &[Value]) {
+    let schema = schema_of(file);
+    let mut validator = Validator {
+        root: &schema,
+        errors: Vec::new(),
+        used: Vec::new(),
+    };
+    for document in documents {
+        validator.check(&schema, document, "$");
+    }
+    assert_eq!(validator.errors, Vec::<String>::new());
+    // Each definition was met, so that none can differ unnoticed.
+    for name in schema["$defs"].as_object().unwrap().keys() {
+        assert!(validator.used.contains(name), "{name} was never met");
+    }
 }
 
 /// What of `value` the schema does not allow, and the definitions that it names. Stricter than the
@@ -190,7 +212,6 @@ fn has_type(types: &Value, value: &Value) -> bool {
 
 #[test]
 fn documents_have_exactly_the_documented_keys() {
-    let schema = schema();
     let mut crashed = training();
     crashed.misuse("freed twice").run_begin(1);
     let mut twice = training();
@@ -214,8 +235,12 @@ fn documents_have_exactly_the_documented_keys() {
         max_process_memory: Some(1),
         ..Bounds::default()
     };
+    let mut shared = Script::new("driver");
+    shared.about().neighbours = vec![("1GiB".to_owned(), Some(1 << 30)), ("xla".to_owned(), None)];
+    shared.out_of_memory(OomClass::OutsideProcess, MIB);
     let documents = [
         advised(),
+        document(&shared, &Bounds::default(), &Ended::Returned),
         document(&passing, &strict(), &Ended::Returned),
         document(&training(), &unknown, &Ended::Returned),
         document(&training(), &strict(), &Ended::Returned),
@@ -241,19 +266,7 @@ fn documents_have_exactly_the_documented_keys() {
             &Ended::Exited { code: 1 },
         ),
     ];
-    let mut validator = Validator {
-        root: &schema,
-        errors: Vec::new(),
-        used: Vec::new(),
-    };
-    for document in &documents {
-        validator.check(&schema, document, "$");
-    }
-    assert_eq!(validator.errors, Vec::<String>::new());
-    // Each definition was met, so that none can differ unnoticed.
-    for name in schema["$defs"].as_object().unwrap().keys() {
-        assert!(validator.used.contains(name), "{name} was never met");
-    }
+    assert_documented("summary.schema.json", &documents);
 }
 
 #[test]

@@ -47,6 +47,12 @@ fn rows(list: &[PassedMemory]) -> impl Iterator<Item = String> {
 /// What the device says that the heap does not know, a line each; no line if there is nothing.
 pub(in crate::report) fn device(device: &DeviceSummary) -> Vec<String> {
     let mut lines = Vec::new();
+    if let Some(committed) = device.committed {
+        lines.push(format!(
+            "committed by first writes: at most {}",
+            level(committed.peak, committed.end)
+        ));
+    }
     if let Some(outside) = device.outside {
         lines.push(format!(
             "outside the allocator: {}",
@@ -77,6 +83,12 @@ pub(in crate::report) fn device(device: &DeviceSummary) -> Vec<String> {
             counted(device.shadow_differences, "time")
         ));
         lines.push("help: the driver's figures are the ones shown; please report this".to_owned());
+    }
+    if device.retry_wait_modelled_ms > 0 {
+        lines.push(format!(
+            "the original would have waited {} s before it let requests fail; nothing was waited for here",
+            device.retry_wait_modelled_ms / 1_000
+        ));
     }
     if let Some(launches) = device.launches.filter(|launches| *launches > 0) {
         lines.push(match launches {

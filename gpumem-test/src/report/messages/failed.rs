@@ -61,10 +61,16 @@ pub(in crate::report) fn explanation(request: &FailedRequest, summary: &Summary)
             "{pending} is freed, but a stream may still use it; this request could have had {}",
             request.largest_free
         ),
-        OomClass::OutsideProcess => format!(
-            "the device has {free} of {} free, and this test reserved only {}",
-            summary.device_total, at.reserved
-        ),
+        OomClass::OutsideProcess => {
+            let theirs = match request.held_by_others {
+                Some(bytes) => format!("{bytes} of the device's {}", summary.device_total),
+                None => format!("most of the device's {}", summary.device_total),
+            };
+            format!(
+                "other processes hold {theirs}, their contexts included; {free} is free, and this test reserved only {}",
+                at.reserved
+            )
+        }
     }
 }
 
@@ -99,10 +105,20 @@ pub(super) fn help(
             }
             _ => "free the blocks that lie between the holes",
         },
+        OomClass::Budget if summary.budget.is_none() => {
+            "hold less at once, or raise the policy's limit"
+        }
         OomClass::Budget => "hold less at once, or raise budget",
-        OomClass::CachedElsewhere => "call gpu.empty_cache() when a stream has done its work",
-        OomClass::FreesPending => "call gpu.synchronize() before this request",
-        OomClass::OutsideProcess => "end the other processes that use the device",
+        // What could be given back whole was, before the request failed: no trim helps.
+        OomClass::CachedElsewhere => {
+            "request it on the stream or pool that has the memory, or free the blocks that keep its segments there"
+        }
+        OomClass::FreesPending => {
+            "wait for the stream that uses it, by stream.synchronize() or gpu.synchronize(), before this request"
+        }
+        OomClass::OutsideProcess => {
+            "start this process first, or have the others take less (TensorFlow: allow_growth or per_process_gpu_memory_fraction, JAX: XLA_PYTHON_CLIENT_MEM_FRACTION)"
+        }
     };
     Some(format!("{first}; {ALLOW}"))
 }

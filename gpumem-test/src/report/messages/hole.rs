@@ -1,7 +1,7 @@
 //! The hole that is too small, and what keeps it so.
 
 use crate::bytes::Bytes;
-use crate::summary::{Hole, Moment, Neighbour};
+use crate::summary::{Hole, HolePin, Moment};
 
 use super::sizes;
 
@@ -27,23 +27,23 @@ pub(in crate::report) fn hole(moment: &Moment, wanted: Option<Bytes>) -> Option<
 }
 
 fn pinned_by(hole: &Hole) -> String {
-    match &hole.neighbours[..] {
+    match &hole.pins[..] {
         [] => String::new(),
-        [one] => format!("; beside it: {}", neighbour(one)),
-        [first, .., last] => format!("; between {} and {}", neighbour(first), neighbour(last)),
+        [one] => format!("; beside it: {}", pin(one)),
+        [first, .., last] => format!("; between {} and {}", pin(first), pin(last)),
     }
 }
 
-fn neighbour(neighbour: &Neighbour) -> String {
-    let bytes = neighbour.bytes;
-    if neighbour.pending {
+fn pin(pin: &HolePin) -> String {
+    let bytes = pin.bytes;
+    if pin.pending {
         return format!("{bytes} that is freed and pending");
     }
-    let site = match neighbour.site.as_str() {
+    let site = match pin.site.as_str() {
         "" => "an unknown place",
         site => site,
     };
-    match &neighbour.after {
+    match &pin.after {
         Some(name) => format!("{bytes} of {site} (made after checkpoint {name:?})"),
         None => format!("{bytes} of {site}"),
     }

@@ -2,8 +2,9 @@
 //!
 //! Lower case, no full stop, both numbers. Every function returns one line unless it says so;
 //! `terminal.rs` indents. Help is only given where it names something that exists. What a broken
-//! bound says is in `finding.rs`, what would have helped in `advice.rs`, what a failed request says in `failed.rs`, what happened beside
-//! the heap in `beside.rs`. What is said before a
+//! bound says is in `finding.rs`, what would have helped in `advice.rs`, what a failed request
+//! says in `failed.rs`, what happened beside the heap in `beside.rs`, what a table of verdicts says
+//! in `verdict.rs`. What is said before a
 //! test runs and beside its result is in `harness/messages.rs`, the name of a class of
 //! out-of-memory in `event.rs`, since snapshots hold it too.
 
@@ -12,11 +13,12 @@ mod beside;
 mod failed;
 mod finding;
 mod hole;
+mod verdict;
 
 use crate::bytes::Bytes;
 use crate::check::{Compared, Ended};
 use crate::ids::DeviceId;
-use crate::summary::{Holder, Leak, Moment, Others, Summary};
+use crate::summary::{Holder, Leak, Moment, Neighbour, Others, Summary};
 
 use super::Next;
 
@@ -27,6 +29,10 @@ pub(super) use failed::{explanation, failed_request};
 pub(super) use finding::option;
 pub(super) use finding::{finding, help};
 pub(super) use hole::hole;
+pub(super) use verdict::{
+    MODELLED, argument, compared as compared_table, not_run, on_device, skipped,
+    title as table_title, verdict,
+};
 
 /// Sizes that stand in one message. Where two would look alike, both are followed by their exact
 /// bytes.
@@ -194,6 +200,16 @@ pub(super) fn setup(summary: &Summary) -> String {
         "policy {} on {} ({}), {budget}",
         summary.policy, summary.device, summary.device_total
     )
+}
+
+/// Who else is on the device, and what each took; none where the test has no neighbours.
+pub(super) fn neighbours(summary: &Summary) -> Option<String> {
+    let told = |neighbour: &Neighbour| match neighbour.bytes {
+        Some(bytes) => format!("`{}` holds {bytes}", neighbour.takes),
+        None => format!("`{}`", neighbour.takes),
+    };
+    let all: Vec<_> = summary.neighbours.iter().map(told).collect();
+    (!all.is_empty()).then(|| format!("beside it, each with a context: {}", all.join(", ")))
 }
 
 /// The policy's settings, wrapped; no line if it has none.

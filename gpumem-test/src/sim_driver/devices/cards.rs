@@ -176,10 +176,16 @@ const A100: Card = Card {
     ..H200
 };
 
-/// The card of a profile; a size stands for an H200 with that much memory.
+/// The card of a profile; a size, and a file with a card that nobody knows, stand for an H200 with
+/// that much memory and the profile's compute capability.
 pub(in crate::sim_driver) fn card_of(profile: &DeviceProfile) -> Card {
-    let found = CARDS.iter().find(|card| card.name == profile.name);
-    *found.unwrap_or(&H200)
+    let known = profile.known_card();
+    let found = CARDS.iter().find(|card| Some(card.name) == known);
+    let (major, minor) = profile.compute_capability;
+    Card {
+        capability: (major as i32, minor as i32),
+        ..*found.unwrap_or(&H200)
+    }
 }
 
 /// How many threads a device can run at once.
@@ -190,7 +196,7 @@ pub(in crate::sim_driver) fn resident_threads(profile: &DeviceProfile) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{CARDS, card_of};
+    use super::CARDS;
     use crate::device::sim::DeviceProfile;
 
     #[test]
@@ -200,7 +206,8 @@ mod tests {
         assert_eq!(names, profiles);
         for name in names {
             let profile = DeviceProfile::by_name(name).unwrap();
-            let (major, minor) = card_of(&profile).capability;
+            let card = CARDS.iter().find(|card| card.name == name).unwrap();
+            let (major, minor) = card.capability;
             assert_eq!(
                 profile.compute_capability,
                 (major as u32, minor as u32),

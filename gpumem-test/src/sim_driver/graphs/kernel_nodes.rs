@@ -5,10 +5,10 @@ use std::ffi::{c_int, c_void};
 use super::{Operation, add, list, read, with_operation};
 use crate::abi::{Handle, Status};
 use crate::sim_driver::export::{Answer, put};
-use crate::sim_driver::launch::Launch;
+use crate::sim_driver::launch::{Arguments, Launch};
 
-/// `CUDA_KERNEL_NODE_PARAMS_v1`. The parameters of kernels that do not run are not kept: they are
-/// null where a program asks for them.
+/// `CUDA_KERNEL_NODE_PARAMS_v1`. The parameters of kernels that do not run are not kept but for what
+/// may be addresses: they are null where a program asks for them.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct KernelParams {
@@ -30,12 +30,16 @@ pub(super) struct KernelParamsV2 {
 }
 
 impl KernelParams {
-    pub(super) fn launch(self) -> Result<Launch, Status> {
+    /// # Safety
+    /// Its pointers are what C's contract of a launch of its function says.
+    pub(super) unsafe fn launch(self) -> Result<Launch, Status> {
         let launch = Launch {
             function: self.function,
             grid: self.grid,
             block: self.block,
             shared: self.shared,
+            // SAFETY: the caller's.
+            arguments: unsafe { Arguments::read(self.function, self.parameters, self.extra) },
         };
         // Of a graph's node, everything that does not fit is an invalid value.
         launch.check().map_err(|_| Status::INVALID_VALUE)?;
@@ -55,11 +59,14 @@ impl KernelParams {
 }
 
 impl KernelParamsV2 {
-    pub(super) fn launch(mut self) -> Result<Launch, Status> {
+    /// # Safety
+    /// See [`KernelParams::launch`].
+    pub(super) unsafe fn launch(mut self) -> Result<Launch, Status> {
         if self.first.function == 0 {
             self.first.function = self.kernel;
         }
-        self.first.launch()
+        // SAFETY: the caller's.
+        unsafe { self.first.launch() }
     }
 }
 
@@ -73,7 +80,7 @@ pub(super) fn set(operation: &mut Operation, launch: Launch) -> Answer {
 
 fn launch_of(operation: &mut Operation) -> Result<Launch, Status> {
     match operation {
-        Operation::Kernel(launch, _) => Ok(*launch),
+        Operation::Kernel(launch, _) => Ok(launch.clone()),
         _ => Err(Status::INVALID_VALUE),
     }
 }

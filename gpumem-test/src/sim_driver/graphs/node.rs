@@ -87,7 +87,7 @@ impl Operation {
     /// The same again; a graph of its own is cloned.
     pub(super) fn duplicate(&self) -> Self {
         match self {
-            Self::Kernel(launch, attributes) => Self::Kernel(*launch, attributes.clone()),
+            Self::Kernel(launch, attributes) => Self::Kernel(launch.clone(), attributes.clone()),
             Self::LibraryKernel => Self::LibraryKernel,
             Self::Copy(copy) => Self::Copy(copy.clone()),
             Self::Fill(fill) => Self::Fill(*fill),

@@ -6,9 +6,10 @@ use super::exec::{AUTO_FREE, Exec, exec};
 use super::memory::{self, Block, Span};
 use super::{Graph, Operation, graph};
 use crate::abi::{DevicePtr, Handle, Status};
+use crate::sim_driver::Host;
 use crate::sim_driver::copies::{Copy, Fill};
 use crate::sim_driver::export::Answer;
-use crate::sim_driver::launch;
+use crate::sim_driver::launch::{self, Arguments};
 use crate::sim_driver::objects::lock;
 use crate::sim_driver::streams::{
     HostCall, OnStream, ValueWrite, Work, issue, issue_calls, record, resolve, wait_on_stream,
@@ -24,7 +25,7 @@ pub(in crate::sim_driver) struct Run {
 
 #[derive(Debug)]
 enum Step {
-    Kernel,
+    Kernel(Arguments),
     Copy(Copy),
     Fill(Fill),
     Call(HostCall),
@@ -42,7 +43,8 @@ fn collect(handle: Handle, order: &[Handle], steps: &mut Vec<Step>) -> Answer {
     let graph = graph(handle)?;
     for node in order {
         let step = match lock(&graph).operation(*node)? {
-            Operation::Kernel(..) | Operation::LibraryKernel => Step::Kernel,
+            Operation::Kernel(launch, _) => Step::Kernel(launch.arguments.clone()),
+            Operation::LibraryKernel => Step::Kernel(Arguments::Unknown),
             Operation::Copy(copy) => Step::Copy(copy.1),
             Operation::Fill(fill) => Step::Fill(*fill),
             Operation::Call(call) => Step::Call(*call),
@@ -100,13 +102,25 @@ impl Run {
                 call.run();
                 Ok(())
             }
-            Step::Kernel
+            Step::Kernel(_)
             | Step::Wait(_)
             | Step::Record(_)
             | Step::Allocate(_)
             | Step::Free(_)
             | Step::Child(_) => Ok(()),
         })
+    }
+
+    /// Takes account of what its kernels may write, and counts them.
+    fn touch(&self, host: &Host) -> Result<u64, Status> {
+        let mut kernels = 0;
+        for step in self.steps.iter() {
+            if let Step::Kernel(arguments) = step {
+                arguments.touch(host)?;
+                kernels += 1;
+            }
+        }
+        Ok(kernels)
     }
 
     fn has_calls(&self) -> bool {
@@ -200,6 +214,7 @@ fn launch_graph(handle: Handle, stream: OnStream) -> Answer {
     }
     let frees_first = exec.flags & AUTO_FREE != 0;
     run.check_memory(frees_first)?;
+    let kernels = run.touch(stream.host)?;
     back(&exec)?;
     run.change_memory(frees_first)?;
     for step in run.steps.iter() {
@@ -207,12 +222,7 @@ fn launch_graph(handle: Handle, stream: OnStream) -> Answer {
             wait_on_stream(stream, *event, 0)?;
         }
     }
-    let kernels = run
-        .steps
-        .iter()
-        .filter(|step| matches!(step, Step::Kernel))
-        .count();
-    launch::count(kernels as u64);
+    launch::count(kernels);
     let steps = run.steps.clone();
     if run.has_calls() {
         issue_calls(stream, run);

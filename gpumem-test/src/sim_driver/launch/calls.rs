@@ -1,8 +1,9 @@
 //! The functions that launch kernels.
 
 use std::ffi::{c_uint, c_void};
+use std::ptr;
 
-use super::Launch;
+use super::{Arguments, Launch};
 use crate::abi::{Handle, Status};
 use crate::sim_driver::streams::{Null, resolve};
 
@@ -27,7 +28,7 @@ struct LaunchParams {
     block: [c_uint; 3],
     shared: c_uint,
     stream: Handle,
-    parameters: *const c_void,
+    parameters: *const *const c_void,
 }
 
 /// # Safety
@@ -35,6 +36,7 @@ struct LaunchParams {
 unsafe fn launch_of(
     config: *const LaunchConfig,
     function: Handle,
+    arguments: Arguments,
 ) -> Result<(Launch, Handle), Status> {
     if config.is_null() {
         return Err(Status::INVALID_VALUE);
@@ -46,6 +48,7 @@ unsafe fn launch_of(
         grid: config.grid,
         block: config.block,
         shared: config.shared,
+        arguments,
     };
     Ok((launch, config.stream))
 }
@@ -61,20 +64,22 @@ stream_functions! { null:
         block_z: c_uint,
         shared: c_uint,
         stream: Handle,
-        _parameters: *const *const c_void,
-        _extra: *const *const c_void,
+        parameters: *const *const c_void,
+        extra: *const *const c_void,
     ) {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        Launch { function, grid, block, shared }.issue(resolve(stream, null)?)
+        let arguments = Arguments::read(function, parameters, extra);
+        Launch { function, grid, block, shared, arguments }.issue(resolve(stream, null)?)
     }
 
     fn cuLaunchKernelEx, cuLaunchKernelEx_ptsz(
         config: *const LaunchConfig,
         function: Handle,
-        _parameters: *const *const c_void,
-        _extra: *const *const c_void,
+        parameters: *const *const c_void,
+        extra: *const *const c_void,
     ) {
-        let (launch, stream) = launch_of(config, function)?;
+        let arguments = Arguments::read(function, parameters, extra);
+        let (launch, stream) = launch_of(config, function, arguments)?;
         launch.issue(resolve(stream, null)?)
     }
 
@@ -88,10 +93,11 @@ stream_functions! { null:
         block_z: c_uint,
         shared: c_uint,
         stream: Handle,
-        _parameters: *const *const c_void,
+        parameters: *const *const c_void,
     ) {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        Launch { function, grid, block, shared }.issue(resolve(stream, null)?)
+        let arguments = Arguments::read(function, parameters, ptr::null());
+        Launch { function, grid, block, shared, arguments }.issue(resolve(stream, null)?)
     }
 }
 
@@ -111,6 +117,7 @@ driver_functions! {
                 grid: params.grid,
                 block: params.block,
                 shared: params.shared,
+                arguments: Arguments::read(params.function, params.parameters, ptr::null()),
             };
             launch.issue(resolve(params.stream, Null::Legacy)?)?;
         }

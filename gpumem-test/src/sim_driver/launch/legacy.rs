@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::Launch;
+use super::{Arguments, Launch};
 use crate::abi::{Handle, Status};
 use crate::sim_driver::modules::kernel_function;
 use crate::sim_driver::objects::lock;
@@ -25,6 +25,8 @@ fn launch(function: Handle, width: c_int, height: c_int, stream: Handle) -> Resu
         grid,
         block,
         shared,
+        // Set one by one by functions that keep nothing.
+        arguments: Arguments::Unknown,
     }
     .issue(resolve(stream, Null::Legacy)?)
 }

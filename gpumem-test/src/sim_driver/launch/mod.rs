@@ -1,5 +1,6 @@
 //! Launches of kernels: checked, ordered and counted, never run.
 
+mod arguments;
 mod calls;
 mod legacy;
 
@@ -10,6 +11,8 @@ use super::modules::kernel_function;
 use super::streams::{Null, OnStream, resolve};
 use super::{Function, capture};
 use crate::abi::{Handle, Status};
+
+pub(in crate::sim_driver) use self::arguments::Arguments;
 
 /// The function of a name that is one of this folder's.
 pub(super) fn lookup(name: &str) -> Option<Function> {
@@ -44,6 +47,7 @@ pub(super) fn issue_of_library(stream: Handle) -> Result<(), Status> {
     if let Some(id) = stream.capture {
         return capture::keep_kernel(id, stream, None);
     }
+    Arguments::Unknown.touch(stream.host)?;
     stream.device(|device| device.issue_work(stream.id));
     count(1);
     LIBRARY_LAUNCHES.fetch_add(1, Ordering::Relaxed);
@@ -51,13 +55,14 @@ pub(super) fn issue_of_library(stream: Handle) -> Result<(), Status> {
 }
 
 /// What a launch says of a kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sim_driver) struct Launch {
     pub(super) function: Handle,
     pub(super) grid: [c_uint; 3],
     pub(super) block: [c_uint; 3],
     /// Bytes of dynamic shared memory.
     pub(super) shared: c_uint,
+    pub(in crate::sim_driver) arguments: Arguments,
 }
 
 /// Source: the CUDA programming guide, compute capabilities 5.0 to 12.0.
@@ -96,6 +101,7 @@ impl Launch {
         if let Some(id) = stream.capture {
             return capture::keep_kernel(id, stream, Some(self));
         }
+        self.arguments.touch(stream.host)?;
         stream.device(|device| device.issue_work(stream.id));
         count(1);
         Ok(())

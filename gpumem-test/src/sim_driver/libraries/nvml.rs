@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use super::export::{Answer, LibraryStatus, put};
 use crate::abi::Handle;
+use crate::device::DeviceMemory;
 use crate::device::sim::SimDevice;
 use crate::sim_driver::reach;
 
@@ -63,7 +64,8 @@ fn with<R>(device: Handle, run: impl FnOnce(&mut SimDevice) -> R) -> Result<R, L
 
 /// Free bytes and bytes in use, of all programs: one's budget does not show in them.
 fn memory(device: &mut SimDevice) -> (u64, u64) {
-    let free = device.profile().free_after_context() - device.used();
+    let others = device.held_by_others().unwrap_or(0);
+    let free = device.profile().free_after_context() - device.used() - others;
     (free, device.profile().total - free)
 }
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::event::{EventKind, OomClass};
 use crate::gpu::Gpu;
 use crate::ledger::Ledger;
-use crate::session::{Session, SessionConfig};
+use crate::session::{Neighbours, Session, SessionConfig};
 use crate::summary::About;
 
 #[test]
@@ -61,6 +61,7 @@ fn device_used_is_what_the_simulated_device_says() {
             names_device: true,
             policy: policy.parse().unwrap(),
             budget: None,
+            neighbours: Neighbours::default(),
             ledger: Arc::clone(&ledger),
             keeps_call_sites: false,
             samples_process: false,
@@ -135,4 +136,47 @@ fn a_peak_that_served_nobody_is_looked_at_before_it_is_given_back() {
     assert_eq!(device.at_reserved_peak.event, 3);
     assert_eq!(device.at_reserved_peak.reserved, Bytes::new(2 * CHUNK));
     assert_eq!(device.out_of_memories[0].at.reserved, Bytes::new(CHUNK));
+}
+
+#[test]
+fn a_failure_under_bfc_counts_the_wait_that_the_original_makes() {
+    for (policy, waited) in [("bfc", 20_000), ("caching", 0)] {
+        let mut script = Script::new(policy);
+        for passes in [3, 1, 3] {
+            for _ in 0..passes {
+                script.event(EventKind::Retry { size: MIB });
+            }
+            script.out_of_memory(OomClass::Exhausted, MIB);
+        }
+        assert_eq!(of(&script).retry_wait_modelled_ms, waited, "{policy}");
+    }
+}
+
+#[test]
+fn what_first_writes_committed_is_told_beside_what_has_addresses() {
+    let own = SegmentKind::OwnPages;
+    let mut script = Script::new("lazy");
+    script.segment(own, 0, 8 * MIB).alloc(0, 8 * MIB);
+    for page in [0, 4 * MIB] {
+        let extent = script.extent(page, 2 * MIB);
+        script.event(EventKind::Committed { extent });
+    }
+    script
+        .segment(own, 16 * MIB, 2 * MIB)
+        .alloc(16 * MIB, 2 * MIB)
+        .free(0)
+        .release(own, 0, 8 * MIB)
+        .run_end(0);
+    let device = of(&script);
+    assert_eq!(device.reserved, level(10 * MIB, 2 * MIB));
+    assert_eq!(device.committed, Some(level(4 * MIB, 0)));
+    assert_eq!(device.device_used.peak, Bytes::mib(4));
+    assert_eq!(device.device_used.end, Bytes::ZERO);
+    // A real device does not say: nothing is told, and what has addresses counts.
+    script.about().device = "cuda:0".to_owned();
+    let device = of(&script);
+    assert_eq!(device.committed, None);
+    assert_eq!(device.device_used.peak, Bytes::mib(10));
+    let other = of(Script::new("eager").segment(own, 0, 8 * MIB).run_end(0));
+    assert_eq!(other.committed, None);
 }

@@ -194,3 +194,25 @@ fn what_a_stream_freed_serves_it_before_it_settles() {
     assert_eq!(at.largest_free, Bytes::mib(20));
     assert_eq!(at.pinned_free, Bytes::mib(12));
 }
+
+#[test]
+fn free_chunks_of_a_pool_that_gives_nothing_back_are_pinned_even_where_all_is_free() {
+    for (kind, pinned, largest) in [
+        (SegmentKind::KeptRegion, 12, 8),
+        (SegmentKind::Region, 4, 4),
+    ] {
+        let mut script = Script::new("bfc:allow_growth=true");
+        script
+            .segment(kind, 0, 8 * MIB)
+            .segment(kind, 8 * MIB, 8 * MIB)
+            .alloc(0, 4 * MIB)
+            .alloc(8 * MIB, 8 * MIB)
+            .free(8 * MIB)
+            .out_of_memory(OomClass::Budget, 100 * MIB);
+        let at = &of(&script).out_of_memories[0].at;
+        assert_eq!(at.pinned_free, Bytes::mib(pinned));
+        assert_eq!(at.largest_pinned, Bytes::mib(largest));
+        // Two regions are never one hole.
+        assert_eq!(at.largest_free, Bytes::mib(8));
+    }
+}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys;
 
+use super::loading::Library;
 use super::scope::{Relaxed, Scope};
 use super::{Driver, check};
 use crate::device::cuda::gate::Gate;
@@ -166,9 +167,24 @@ impl RawDriver for Driver {
         check("cuMemAlloc", code).map(|()| address)
     }
 
+    fn malloc_managed(&self, size: u64) -> Outcome<u64> {
+        let mut address = 0;
+        let all = sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL as u32;
+        // SAFETY: the driver writes one address.
+        let code = unsafe { sys::cuMemAllocManaged(&raw mut address, size as usize, all) };
+        check("cuMemAllocManaged", code).map(|()| address)
+    }
+
     fn free(&self, address: u64) -> Outcome<()> {
         // SAFETY: an address; see above.
         check("cuMemFree", unsafe { sys::cuMemFree_v2(address) })
+    }
+
+    fn device_total(&self) -> Outcome<u64> {
+        let mut bytes = 0;
+        // SAFETY: the driver writes one number.
+        let code = unsafe { sys::cuDeviceTotalMem_v2(&raw mut bytes, self.device) };
+        check("cuDeviceTotalMem", code).map(|()| bytes as u64)
     }
 
     fn reserve_range(&self, size: u64) -> Outcome<u64> {
@@ -258,6 +274,16 @@ impl RawDriver for Driver {
         // SAFETY: the driver reads properties of its own layout and writes one handle.
         let code = unsafe { sys::cuMemPoolCreate(&raw mut pool, (&raw const kind).cast()) };
         check("cuMemPoolCreate", code).map(|()| pool as u64)
+    }
+
+    fn pool_threshold(&self, pool: u64) -> Outcome<u64> {
+        let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        let mut bytes = 0_u64;
+        // SAFETY: a handle of the driver; it writes 64 bits for this attribute.
+        let code = unsafe {
+            sys::cuMemPoolGetAttribute(pool_of(pool), attribute, (&raw mut bytes).cast())
+        };
+        check("cuMemPoolGetAttribute", code).map(|()| bytes)
     }
 
     fn set_pool_threshold(&self, pool: u64, bytes: u64) -> Outcome<()> {
@@ -372,6 +398,21 @@ impl RawDriver for Driver {
         // SAFETY: handles of the driver; there are no flags.
         let code = unsafe { sys::cuStreamWaitEvent(stream_of(stream), event_of(event), 0) };
         check("cuStreamWaitEvent", code)
+    }
+
+    fn create_context(&self, flags: u32) -> Outcome<u64> {
+        // Loaded before this driver was opened.
+        let library = Library::load().map_err(|_| DriverError {
+            call: "cuCtxCreate",
+            code: sys::CUresult::CUDA_ERROR_NOT_INITIALIZED as u32,
+        })?;
+        library.create_context(flags, self.device)
+    }
+
+    fn destroy_context(&self, context: u64) -> Outcome<()> {
+        // SAFETY: a handle of `create_context`.
+        let code = unsafe { sys::cuCtxDestroy_v2(context as usize as sys::CUcontext) };
+        check("cuCtxDestroy", code)
     }
 
     fn write(&self, address: u64, bytes: &[u8]) -> Outcome<()> {

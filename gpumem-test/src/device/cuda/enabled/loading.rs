@@ -1,6 +1,6 @@
 //! Finding the driver before cudarc does, which panics where there is none.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::OnceLock;
 
 use cudarc::driver::sys;
@@ -16,7 +16,9 @@ const NAMES: [&str; 1] = ["nvcuda.dll"];
 const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
 /// Every function that this room calls: a driver without one of them is too old.
-const FUNCTIONS: [&str; 50] = [
+const FUNCTIONS: [&str; 55] = [
+    "cuCtxCreate_v2",
+    "cuCtxDestroy_v2",
     "cuCtxGetDevice",
     "cuCtxPopCurrent_v2",
     "cuCtxPushCurrent_v2",
@@ -27,8 +29,10 @@ const FUNCTIONS: [&str; 50] = [
     "cuDeviceGetDefaultMemPool",
     "cuDeviceGetName",
     "cuDeviceGetUuid_v2",
+    "cuDevicePrimaryCtxGetState",
     "cuDevicePrimaryCtxRelease_v2",
     "cuDevicePrimaryCtxRetain",
+    "cuDeviceTotalMem_v2",
     "cuDriverGetVersion",
     "cuEventCreate",
     "cuEventDestroy_v2",
@@ -40,6 +44,7 @@ const FUNCTIONS: [&str; 50] = [
     "cuMemAddressFree",
     "cuMemAddressReserve",
     "cuMemAllocFromPoolAsync",
+    "cuMemAllocManaged",
     "cuMemAlloc_v2",
     "cuMemCreate",
     "cuMemFreeAsync",
@@ -120,6 +125,29 @@ impl Library {
     pub(super) fn initialise(&self) -> Result<(), DriverError> {
         // SAFETY: the driver is loaded; 0 is the only flag there is.
         check("cuInit", unsafe { sys::cuInit(0) })
+    }
+
+    /// Major and minor number of the CUDA version that the driver supports.
+    pub(super) fn cuda_version(&self) -> (u32, u32) {
+        let version = self.version.unsigned_abs();
+        (version / 1000, version % 1000 / 10)
+    }
+
+    /// Makes a context (`cuCtxCreate_v2`), the calling thread's current one from then on. Not through
+    /// cudarc, whose bindings for CUDA 13 lack it; drivers have it under this name since CUDA 3.2.
+    pub(super) fn create_context(&self, flags: u32, device: c_int) -> Result<u64, DriverError> {
+        type Create = unsafe extern "C" fn(*mut sys::CUcontext, c_uint, c_int) -> sys::CUresult;
+        let mut context = std::ptr::null_mut();
+        // SAFETY: the function has had this signature in every driver.
+        let create = unsafe { self.file.get::<Create>(b"cuCtxCreate_v2") };
+        let Ok(create) = create else {
+            let call = "cuCtxCreate";
+            let code = sys::CUresult::CUDA_ERROR_NOT_FOUND as u32;
+            return Err(DriverError { call, code });
+        };
+        // SAFETY: the driver is initialised; it writes one handle.
+        let code = unsafe { create(&raw mut context, flags, device) };
+        check("cuCtxCreate", code).map(|()| context as u64)
     }
 
     /// A failure of the driver in words, with what to do.

@@ -17,6 +17,11 @@ impl Nvml {
             .with_help("enable the feature `cuda`"))
     }
 
+    /// The driver's version.
+    pub fn driver_version(&self) -> Option<String> {
+        match *self {}
+    }
+
     /// What the card says of itself.
     pub fn card(&self) -> Option<CardUse> {
         match *self {}

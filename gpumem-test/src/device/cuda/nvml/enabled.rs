@@ -71,6 +71,11 @@ impl Nvml {
         })
     }
 
+    /// The driver's version, as its installer names it: `580.159.03`.
+    pub fn driver_version(&self) -> Option<String> {
+        library().ok()?.sys_driver_version().ok()
+    }
+
     /// What the card says of itself.
     pub fn card(&self) -> Option<CardUse> {
         let memory = self.device.memory_info().ok()?;

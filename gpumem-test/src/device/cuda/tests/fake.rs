@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::managed::Managed;
 use crate::device::cuda::gate::Gate;
 use crate::device::cuda::raw::{CardFacts, CardMemory, DriverError, RawDriver};
 use crate::device::sim::{DeviceProfile, HostFunction, SimDevice, StreamKind};
@@ -18,7 +19,7 @@ pub(super) const DEFAULT_POOL: u64 = 0xd000;
 
 /// A card that is simulated.
 #[derive(Debug)]
-pub(super) struct FakeCard {
+pub(crate) struct FakeCard {
     facts: CardFacts,
     state: RefCell<State>,
 }
@@ -30,14 +31,20 @@ struct State {
     gates: Vec<(Arc<Gate>, HostFunction)>,
     /// After how many calls of a function it fails, and with what code.
     failures: HashMap<&'static str, (u32, u32)>,
+    /// At how many more calls of a function another process takes memory.
+    disturbances: HashMap<&'static str, u32>,
     /// Bytes that the driver says its default pool holds, more than it does.
     hidden: u64,
+    managed: Managed,
 }
+
+/// What a context beside the primary one takes. Source: as above, `sim_driver/contexts/create.rs`.
+const SECOND_CONTEXT: u64 = 548_995_072;
 
 type Outcome<T> = Result<T, DriverError>;
 
 impl FakeCard {
-    pub(super) fn new(profile: DeviceProfile) -> Self {
+    pub(crate) fn new(profile: DeviceProfile) -> Self {
         let facts = CardFacts {
             ordinal: 0,
             name: "a simulated card".to_owned(),
@@ -51,7 +58,9 @@ impl FakeCard {
             pages: Vec::new(),
             gates: Vec::new(),
             failures: HashMap::new(),
+            disturbances: HashMap::new(),
             hidden: 0,
+            managed: Managed::default(),
         };
         Self {
             facts,
@@ -60,17 +69,22 @@ impl FakeCard {
     }
 
     /// Lets a call fail with a code, after it succeeded so many times.
-    pub(super) fn fail(&self, call: &'static str, after: u32, code: u32) {
+    pub(crate) fn fail(&self, call: &'static str, after: u32, code: u32) {
         self.state.borrow_mut().failures.insert(call, (after, code));
     }
 
     /// Lets the default pool hold more than it does.
-    pub(super) fn hide(&self, bytes: u64) {
+    pub(crate) fn hide(&self, bytes: u64) {
         self.state.borrow_mut().hidden = bytes;
     }
 
+    /// Lets another process take 2 MiB at each of the next so many calls of a function.
+    pub(crate) fn disturb(&self, call: &'static str, times: u32) {
+        self.state.borrow_mut().disturbances.insert(call, times);
+    }
+
     /// Looks at the card itself.
-    pub(super) fn look<T>(&self, look: impl FnOnce(&mut SimDevice) -> T) -> T {
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&mut SimDevice) -> T) -> T {
         look(&mut self.state.borrow_mut().device)
     }
 
@@ -88,7 +102,16 @@ impl FakeCard {
             }
             *after -= 1;
         }
-        let State { device, gates, .. } = &mut *state;
+        let State {
+            device,
+            gates,
+            disturbances,
+            ..
+        } = &mut *state;
+        if let Some(times @ 1..) = disturbances.get_mut(call) {
+            *times -= 1;
+            device.take_outside(2 << 20).unwrap();
+        }
         gates.retain(|(gate, function)| {
             if gate.is_open() {
                 device.finish_host_function(*function);
@@ -151,7 +174,22 @@ impl RawDriver for FakeCard {
         self.run("cuMemAlloc", |state| state.device.malloc(size).map(real))
     }
 
+    fn device_total(&self) -> Outcome<u64> {
+        self.run("cuDeviceTotalMem", |state| {
+            Ok(state.device.profile().device_total)
+        })
+    }
+
+    fn malloc_managed(&self, size: u64) -> Outcome<u64> {
+        self.run("cuMemAllocManaged", |state| Ok(state.managed.take(size)))
+    }
+
     fn free(&self, address: u64) -> Outcome<()> {
+        if Managed::has(address) {
+            return self.run("cuMemFree", |state| {
+                state.managed.give(&mut state.device, address)
+            });
+        }
         self.wait("cuMemFree", |device| device.free(simulated(address)))
     }
 
@@ -228,6 +266,12 @@ impl RawDriver for FakeCard {
                 0
             };
             Ok(reserved + hidden)
+        })
+    }
+
+    fn pool_threshold(&self, pool: u64) -> Outcome<u64> {
+        self.run("cuMemPoolGetAttribute", |state| {
+            state.device.release_threshold(Self::pool_of(pool))
         })
     }
 
@@ -321,6 +365,21 @@ impl RawDriver for FakeCard {
         })
     }
 
+    fn create_context(&self, _flags: u32) -> Outcome<u64> {
+        self.run("cuCtxCreate", |state| {
+            state.device.take_outside(SECOND_CONTEXT)?;
+            Ok(0xc0)
+        })
+    }
+
+    fn destroy_context(&self, context: u64) -> Outcome<()> {
+        self.run("cuCtxDestroy", |state| {
+            assert_eq!(context, 0xc0);
+            state.device.give_outside(SECOND_CONTEXT);
+            Ok(())
+        })
+    }
+
     fn write(&self, address: u64, bytes: &[u8]) -> Outcome<()> {
         self.wait("cuMemcpyHtoD", |device| {
             device.write(simulated(address), bytes)
@@ -334,6 +393,11 @@ impl RawDriver for FakeCard {
     }
 
     fn fill(&self, address: u64, length: u64, pattern: &[u8]) -> Outcome<()> {
+        if Managed::has(address) {
+            return self.run("cuMemsetD8", |state| {
+                state.managed.write(&mut state.device, address)
+            });
+        }
         self.wait("cuMemsetD8", |device| {
             device.fill_pattern(simulated(address), length, pattern)
         })

@@ -3,11 +3,14 @@
 mod budget;
 mod failures;
 mod fake;
+mod family;
 mod holds;
+mod managed;
+mod others;
 mod random;
 mod shadow;
 
-use self::fake::FakeCard;
+pub(crate) use self::fake::FakeCard;
 use super::Card;
 use crate::device::BackingChange;
 use crate::device::DeviceMemory;

@@ -268,8 +268,8 @@ fn what_cannot_be_is_named() {
         ),
         (
             Xla,
-            "XLA_PYTHON_CLIENT_ALLOCATOR=bcf",
-            "did you mean `bfc`?",
+            "XLA_PYTHON_CLIENT_ALLOCATOR=defualt",
+            "did you mean `default`?",
         ),
         (
             TensorFlow,

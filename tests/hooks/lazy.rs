@@ -1,0 +1,176 @@
+//! First writes of unmodified code, under `lazy`.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use gpumem_test::prelude::*;
+
+use crate::call;
+use crate::driver::{
+    Outcome, Refused, alloc, alloc_async, context, free, free_async, memory, stream,
+};
+
+const MIB: u64 = 1 << 20;
+
+/// A kernel that is handed an address, a number, and a structure of two addresses.
+const KERNEL: &CStr = c"
+.version 6.4
+.target sm_52
+.address_size 64
+.visible .entry takes(
+    .param .u64 address,
+    .param .u32 number,
+    .param .align 8 .b8 both[16]
+)
+{
+    ret;
+}
+";
+
+fn kernel() -> Outcome<u64> {
+    let (mut module, mut function) = (0u64, 0u64);
+    call!(cuModuleLoadData(&mut module => *mut u64, KERNEL.as_ptr() => *const c_char))?;
+    call!(cuModuleGetFunction(
+        &mut function => *mut u64, module => u64, c"takes".as_ptr() => *const c_char
+    ))?;
+    Ok(function)
+}
+
+fn launch(function: u64, stream: u64, address: u64, both: [u64; 2]) -> Outcome {
+    let number = 7u32;
+    let arguments = [
+        (&raw const address).cast::<c_void>(),
+        (&raw const number).cast(),
+        (&raw const both).cast(),
+    ];
+    call!(cuLaunchKernel(
+        function => u64, 1 => u32, 1 => u32, 1 => u32, 1 => u32, 1 => u32, 1 => u32, 0 => u32,
+        stream => u64, arguments.as_ptr() => *const *const c_void,
+        std::ptr::null() => *const *const c_void
+    ))
+}
+
+fn committed(gpu: &Gpu) -> Option<u64> {
+    gpu.memory_committed().map(Bytes::get)
+}
+
+#[gpu_mem_test(policy = "lazy", device = "sim")]
+fn copies_and_fills_give_memory_to_the_pages_that_they_touch(gpu: &Gpu) -> TestResult {
+    context()?;
+    let before = memory()?.0;
+    let block = alloc(1 << 30)?;
+    let other = alloc_async(8 << 20, 0)?;
+    assert_eq!(memory()?.0, before, "addresses cost nothing");
+    assert_eq!(gpu.memory_reserved(), Bytes::mib(1032));
+    let data = [7u8; 4096];
+    call!(cuMemcpyHtoD_v2(block + 2 * MIB - 1 => u64, data.as_ptr() => *const u8, 2 => usize))?;
+    assert_eq!(committed(gpu), Some(4 * MIB));
+    call!(cuMemsetD8Async(block + 64 * MIB => u64, 1 => u8, 3 << 20 => usize, 0 => u64))?;
+    assert_eq!(committed(gpu), Some(8 * MIB));
+    // What is only read takes no memory.
+    let mut back = [0u8; 4096];
+    call!(cuMemcpyDtoH_v2(back.as_mut_ptr() => *mut u8, block + 512 * MIB => u64, 4096 => usize))?;
+    call!(cuMemcpyDtoD_v2(other => u64, block + 600 * MIB => u64, 4096 => usize))?;
+    assert_eq!(committed(gpu), Some(10 * MIB));
+    assert_eq!(memory()?.0, before - 10 * MIB);
+    free(block)?;
+    free_async(other, 0)?;
+    assert_eq!((committed(gpu), memory()?.0), (Some(0), before));
+    Ok(())
+}
+
+#[gpu_mem_test(policy = "lazy", device = "sim")]
+fn a_launch_writes_every_block_that_it_is_handed(gpu: &Gpu) -> TestResult {
+    context()?;
+    let own = stream()?;
+    let (first, second, third) = (alloc(5 << 20)?, alloc(3 << 20)?, alloc(9 << 20)?);
+    let function = kernel()?;
+    launch(function, own, 0, [0, 0])?;
+    assert_eq!(committed(gpu), Some(0));
+    // Inside of a structure, and inside of a block.
+    launch(function, own, 0, [42, second + 4096])?;
+    assert_eq!(committed(gpu), Some(4 * MIB));
+    launch(function, own, first, [second, 0])?;
+    assert_eq!(committed(gpu), Some(10 * MIB));
+    for block in [first, second, third] {
+        free(block)?;
+    }
+    Ok(())
+}
+
+#[gpu_mem_test(policy = "lazy", device = "sim")]
+fn a_graph_writes_when_it_is_launched(gpu: &Gpu) -> TestResult {
+    context()?;
+    let own = stream()?;
+    let (first, second) = (alloc(5 << 20)?, alloc(4 << 20)?);
+    let function = kernel()?;
+    let (mut graph, mut ready) = (0u64, 0u64);
+    call!(cuStreamBeginCapture_v2(own => u64, 2 => c_int))?;
+    launch(function, own, first, [0, 0])?;
+    call!(cuMemsetD8Async(second => u64, 1 => u8, 16 => usize, own => u64))?;
+    call!(cuStreamEndCapture(own => u64, &mut graph => *mut u64))?;
+    call!(cuGraphInstantiateWithFlags(&mut ready => *mut u64, graph => u64, 0 => u64))?;
+    assert_eq!(committed(gpu), Some(0));
+    call!(cuGraphLaunch(ready => u64, own => u64))?;
+    assert_eq!(committed(gpu), Some(8 * MIB));
+    free(first)?;
+    free(second)?;
+    call!(cuGraphExecDestroy(ready => u64))?;
+    call!(cuGraphDestroy(graph => u64))?;
+    Ok(())
+}
+
+#[gpu_mem_test(policy = "lazy", device = "sim:4GiB", should_oom)]
+fn a_write_finds_no_memory_where_the_program_took_it_otherwise(gpu: &Gpu) -> TestResult {
+    context()?;
+    let function = kernel()?;
+    let block = alloc(3 << 30)?;
+    assert_eq!(
+        alloc(1 << 30),
+        Err(Refused("cuMemAlloc_v2", 2)),
+        "never above what is free"
+    );
+    let pool = crate::driver::pool()?;
+    let taken = crate::driver::alloc_from(pool, 2 << 30, 0)?;
+    assert_eq!(
+        call!(cuMemsetD8_v2(block => u64, 1 => u8, 3 << 30 => usize)),
+        Err(Refused("cuMemsetD8_v2", 2))
+    );
+    assert_eq!(
+        launch(function, 0, block, [0, 0]),
+        Err(Refused("cuLaunchKernel", 2))
+    );
+    free_async(taken, 0)?;
+    call!(cuMemPoolDestroy(pool => u64))?;
+    call!(cuCtxSynchronize())?;
+    launch(function, 0, block, [0, 0])?;
+    assert_eq!(committed(gpu), Some(3 << 30));
+    free(block)?;
+    Ok(())
+}
+
+#[gpu_mem_test(policy = "lazy", budget = "64MiB", should_oom)]
+fn the_budget_caps_addresses() -> TestResult {
+    context()?;
+    let block = alloc(60 << 20)?;
+    assert_eq!(memory()?, (4 * MIB, 64 * MIB));
+    assert_eq!(alloc(6 << 20), Err(Refused("cuMemAlloc_v2", 2)));
+    free(block)?;
+    Ok(())
+}
+
+#[gpu_mem_test(policy = "lazy")]
+fn a_second_free_leaves_the_page_to_the_other_block(gpu: &Gpu) -> TestResult {
+    context()?;
+    let (first, second) = (alloc(1_000)?, alloc(1_000)?);
+    assert_eq!(second, first + 1_024);
+    free(first)?;
+    assert_eq!(
+        free(first),
+        Err(Refused("cuMemFree_v2", 1)),
+        "the page holds the other"
+    );
+    assert_eq!(gpu.memory_reserved(), Bytes::mib(2));
+    free(second)?;
+    assert_eq!(gpu.memory_reserved(), Bytes::ZERO);
+    Ok(())
+}
