@@ -29,7 +29,7 @@
 //! `direct`; without the feature `cuda` (on by default) every device is simulated.
 //!
 //! Where things are: the attribute's options are in [`gpu_mem_test`](macro@gpu_mem_test), the handle is [`Gpu`], the
-//! allocators are [`CachingPolicy`], [`BfcPolicy`] and [`DriverPolicy`] over any [`DeviceMemory`] ([`SimDevice`]),
+//! allocators are [`CachingPolicy`] and [`DriverPolicy`] over any [`DeviceMemory`] ([`SimDevice`]),
 //! and [`Replay`] runs a [`Trace`] (a PyTorch memory snapshot, or your own list) under any of them.
 //!
 //! Environment variables that the harness reads are listed in [`environment`].
@@ -121,8 +121,8 @@ pub use policy::{
 pub use replay::{Replay, ReplayOom, ReplayOutcome};
 pub use report::heap_svg;
 pub use summary::{
-    Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Hole, Leak, Level, Moment,
-    Neighbour, Others, PassedMemory, Pin, Setting, ShadowDifference, Summary, Timeline, Window,
+    Counts, DeviceSummary, DeviceUsed, FailedRequest, Growth, Holder, Hole, HolePin, Leak, Level,
+    Moment, Neighbour, Others, PassedMemory, Setting, ShadowDifference, Summary, Timeline, Window,
 };
 pub use trace::{
     Action, Annotation, Frame, FramesId, HeldBlock, RecordedSettings, SiteId, SnapshotBlock,

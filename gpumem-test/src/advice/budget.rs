@@ -21,7 +21,7 @@ pub(super) fn smallest(
     summary: &Summary,
 ) -> Option<Enough> {
     let mut profile = recorded.profile.clone();
-    let has = profile.usable().saturating_sub(recorded.others);
+    let has = profile.usable().saturating_sub(recorded.held_by_others);
     profile.total = profile.total.checked_mul(LARGER)?;
     profile.device_total = profile.total;
     let with = |budget| Settings {
@@ -38,7 +38,7 @@ pub(super) fn smallest(
     let charged = charged.max().unwrap_or_default();
     let needs = passes(None)??.reserved.get() + charged.get();
     // Counted in steps: the first is too little, the second enough.
-    let mut low = recorded.budget.unwrap_or(has) / STEP;
+    let mut low = recorded.budget.unwrap_or(has).min(has) / STEP;
     let mut high = needs.div_ceil(STEP).max(low + 1);
     // Of several devices another may need more than the one whose figures are known.
     while passes(Some(high * STEP))?.is_none() {
@@ -62,6 +62,6 @@ pub(super) fn smallest(
     Some(Enough {
         bytes: Bytes::new(high * STEP),
         smallest,
-        fits_device: high * STEP <= recorded.profile.total,
+        fits_device: high * STEP <= has,
     })
 }

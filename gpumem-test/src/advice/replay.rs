@@ -18,10 +18,10 @@ pub(super) struct Settings {
     pub(super) policy: PolicySpec,
     /// The hard cap on what the device gives, in bytes.
     pub(super) budget: Option<u64>,
+    /// Bytes that other processes hold of the card.
+    pub(super) held_by_others: u64,
     /// The card.
     pub(super) profile: DeviceProfile,
-    /// Bytes of it that other processes hold.
-    pub(super) others: u64,
 }
 
 /// Figures beyond which a replay need not go on: it fails already. Sizes are bytes.
@@ -60,6 +60,9 @@ pub(super) struct Replayed {
     pub(super) events: Vec<Event>,
     /// Whether it ended early, since it fails.
     pub(super) stopped: bool,
+    /// (reserved − allocated) ÷ reserved after the request that raised reserved to its peak, unless
+    /// that request failed.
+    pub(super) slack: f64,
 }
 
 /// The policy of `settings` on a device of theirs.
@@ -68,9 +71,9 @@ pub(super) struct Replayed {
 /// The options do not parse, or this version has no such policy.
 pub(super) fn policy(settings: &Settings) -> Result<(AnyPolicy, SimDevice), Error> {
     let mut device = SimDevice::new(settings.profile.clone());
+    (device.set_held_by_others(settings.held_by_others))
+        .map_err(|refusal| refusal.into_error("taking what other processes hold"))?;
     device.set_budget(settings.budget);
-    (device.set_held_by_others(settings.others))
-        .map_err(|refusal| refusal.into_error("a replay beside other processes"))?;
     let info = device.memory_info();
     let card = Card {
         total: info.total,
@@ -111,6 +114,8 @@ pub(super) fn run(
         surplus: Vec::new(),
         refused: false,
         refused_charge: false,
+        highest: 0,
+        slack: 0.0,
     };
     let mut stopped = false;
     for operation in &workload.operations {
@@ -123,6 +128,7 @@ pub(super) fn run(
     Ok(Replayed {
         events: run.tape.events,
         stopped,
+        slack: run.slack,
     })
 }
 
@@ -159,6 +165,9 @@ struct Run<'a> {
     /// Whether memory that no policy serves was refused. The program's call would have failed, and
     /// what it did then is not known.
     refused_charge: bool,
+    /// The reserved peak, and the slack there.
+    highest: u64,
+    slack: f64,
 }
 
 impl Run<'_> {
@@ -185,8 +194,13 @@ impl Run<'_> {
                     self.free_surplus(|held| held.size == request.size)?;
                 }
                 match self.policy.alloc(&mut self.device, &mut self.tape, request) {
-                    Ok(given) if failed => self.surplus.push((given.id, request)),
-                    Ok(given) => self.slots[block] = Some((given.id, request.stream)),
+                    Ok(given) => {
+                        match failed {
+                            true => self.surplus.push((given.id, request)),
+                            false => self.slots[block] = Some((given.id, request.stream)),
+                        }
+                        self.note_slack();
+                    }
                     Err(error) if error.is_out_of_memory() => self.refused = true,
                     Err(error) => return Err(error),
                 }
@@ -241,6 +255,16 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+
+    fn note_slack(&mut self) {
+        let statistics = self.policy.statistics();
+        let reserved = statistics.reserved_bytes.all.current;
+        if reserved > self.highest {
+            let allocated = statistics.allocated_bytes.all.current;
+            self.highest = reserved;
+            self.slack = reserved.saturating_sub(allocated) as f64 / reserved as f64;
+        }
     }
 
     fn free(&mut self, id: BlockId, stream: StreamId, idle: bool) -> Result<(), Error> {

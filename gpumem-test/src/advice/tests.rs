@@ -30,6 +30,16 @@ pub(crate) fn play(
     budget: Option<u64>,
     body: impl FnOnce(&Gpu) -> Result<(), Error>,
 ) -> Played {
+    play_beside(&[], policy, budget, body)
+}
+
+/// The same beside other processes.
+fn play_beside(
+    neighbours: &[&str],
+    policy: &str,
+    budget: Option<u64>,
+    body: impl FnOnce(&Gpu) -> Result<(), Error>,
+) -> Played {
     let ledger = Arc::new(Ledger::in_memory(1 << 16).unwrap());
     let policy: PolicySpec = policy.parse().unwrap();
     let session = Session::open(SessionConfig {
@@ -37,10 +47,16 @@ pub(crate) fn play(
         names_device: false,
         policy: policy.clone(),
         budget: budget.map(Budget::Bytes),
+        neighbours: Neighbours {
+            specs: neighbours
+                .iter()
+                .map(|text| text.parse().unwrap())
+                .collect(),
+            ..Neighbours::default()
+        },
         ledger: Arc::clone(&ledger),
         keeps_call_sites: false,
         samples_process: false,
-        neighbours: Neighbours::default(),
     })
     .unwrap();
     session.run_begin(0);
@@ -59,6 +75,9 @@ pub(crate) fn play(
         device_total: facts.device_total,
         budget: facts.budget,
         context_overhead: facts.context_overhead,
+        neighbours: (facts.neighbours.into_iter())
+            .map(|(takes, bytes)| (takes, Some(bytes)))
+            .collect(),
         ..About::default()
     };
     let recording = ledger.read();
@@ -188,6 +207,18 @@ fn a_test_without_a_budget_is_told_what_a_device_must_have() {
     let enough = advice.budget.unwrap();
     assert_eq!(enough.bytes, Bytes::gib(160));
     assert!(!enough.fits_device && enough.smallest);
+}
+
+#[test]
+fn what_other_processes_hold_is_held_in_a_replay() {
+    let body = |gpu: &Gpu| mib(gpu, 60 << 10).map(drop);
+    let played = play_beside(&["100GiB"], "driver", None, body);
+    let advice = played.advice(&Bounds::default()).unwrap();
+    assert!(advice.check.exact, "{:?}", advice.check);
+    assert!(advice.passing.is_empty(), "{:?}", advice.passing);
+    // A card with so much beside the neighbour.
+    let enough = advice.budget.unwrap();
+    assert_eq!((enough.bytes, enough.fits_device), (Bytes::gib(60), false));
 }
 
 #[test]

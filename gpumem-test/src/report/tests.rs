@@ -625,7 +625,5 @@ fn the_hole_that_is_too_small_is_told_with_what_pins_it() {
         .out_of_memory(OomClass::Fragmented, 9 * MIB);
     let summary = script.summary();
     let at = &summary.devices[0].out_of_memories[0].at;
-    insta::assert_snapshot!(messages::hole(at, None).unwrap(), @r#"
-    the largest hole is 8.00 MiB; between 4.00 MiB that is freed and pending and 2.00 MiB of src/b.rs:2 (made after checkpoint "load")
-    "#);
+    insta::assert_snapshot!(messages::hole(at, None).unwrap(), @r#"the largest hole is 8.00 MiB; between 4.00 MiB that is freed and pending and 2.00 MiB of src/b.rs:2 (made after checkpoint "load")"#);
 }

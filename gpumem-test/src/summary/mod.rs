@@ -229,7 +229,7 @@ pub struct ShadowDifference {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DeviceUsed {
-    /// The part gone before the first request, without what neighbours hold.
+    /// The part gone before the first request.
     pub context_overhead: Bytes,
     /// The highest value after any event, `context_overhead` included.
     pub peak: Bytes,
@@ -311,13 +311,13 @@ pub struct Hole {
     /// Its bytes.
     pub bytes: Bytes,
     /// What lies right beside it and keeps it a hole, by address: at most two.
-    pub pins: Vec<Pin>,
+    pub pins: Vec<HolePin>,
 }
 
 /// A block beside a hole, which pins it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Pin {
+pub struct HolePin {
     /// The place of its request, `file:line`; empty if unknown.
     pub site: String,
     /// Its bytes, after rounding.

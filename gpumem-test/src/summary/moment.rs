@@ -9,7 +9,7 @@ use crate::ledger::Recording;
 
 use super::heap::Heap;
 use super::holes::Holes;
-use super::{Holder, Hole, Moment, Others, Pin};
+use super::{Holder, Hole, HolePin, Moment, Others};
 
 /// Holders that are named; the rest is summed.
 const NAMED: usize = 5;
@@ -72,7 +72,7 @@ fn hole(
     let pins = heap
         .beside(from, to)
         .into_iter()
-        .map(|(bytes, block)| Pin {
+        .map(|(bytes, block)| HolePin {
             site: block.map_or_else(String::new, |block| recording.text(block.site).to_owned()),
             bytes: Bytes::new(bytes),
             after: block

@@ -239,8 +239,8 @@ fn documents_have_exactly_the_documented_keys() {
     shared.about().neighbours = vec![("1GiB".to_owned(), Some(1 << 30)), ("xla".to_owned(), None)];
     shared.out_of_memory(OomClass::OutsideProcess, MIB);
     let documents = [
-        document(&shared, &Bounds::default(), &Ended::Returned),
         advised(),
+        document(&shared, &Bounds::default(), &Ended::Returned),
         document(&passing, &strict(), &Ended::Returned),
         document(&training(), &unknown, &Ended::Returned),
         document(&training(), &strict(), &Ended::Returned),

@@ -1,7 +1,7 @@
 //! The hole that is too small, and what keeps it so.
 
 use crate::bytes::Bytes;
-use crate::summary::{Hole, Moment, Pin};
+use crate::summary::{Hole, HolePin, Moment};
 
 use super::sizes;
 
@@ -34,7 +34,7 @@ fn pinned_by(hole: &Hole) -> String {
     }
 }
 
-fn pin(pin: &Pin) -> String {
+fn pin(pin: &HolePin) -> String {
     let bytes = pin.bytes;
     if pin.pending {
         return format!("{bytes} that is freed and pending");

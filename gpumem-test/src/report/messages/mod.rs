@@ -2,9 +2,9 @@
 //!
 //! Lower case, no full stop, both numbers. Every function returns one line unless it says so;
 //! `terminal.rs` indents. Help is only given where it names something that exists. What a broken
-//! bound says is in `finding.rs`, what would have helped in `advice.rs`, what a failed request says in
-//! `failed.rs`, what happened beside the heap in `beside.rs`, what a table of verdicts says in
-//! `verdict.rs`. What is said before a
+//! bound says is in `finding.rs`, what would have helped in `advice.rs`, what a failed request
+//! says in `failed.rs`, what happened beside the heap in `beside.rs`, what a table of verdicts says
+//! in `verdict.rs`. What is said before a
 //! test runs and beside its result is in `harness/messages.rs`, the name of a class of
 //! out-of-memory in `event.rs`, since snapshots hold it too.
 
