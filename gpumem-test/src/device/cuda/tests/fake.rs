@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::managed::Managed;
 use crate::device::cuda::gate::Gate;
 use crate::device::cuda::raw::{CardFacts, CardMemory, DriverError, RawDriver};
 use crate::device::sim::{DeviceProfile, HostFunction, SimDevice, StreamKind};
@@ -35,11 +34,14 @@ struct State {
     disturbances: HashMap<&'static str, u32>,
     /// Bytes that the driver says its default pool holds, more than it does.
     hidden: u64,
-    managed: Managed,
 }
 
 /// What a context beside the primary one takes. Source: as above, `sim_driver/contexts/create.rs`.
 const SECOND_CONTEXT: u64 = 548_995_072;
+
+/// What the driver keeps from the first write to managed memory on. Source: as in
+/// `sim_driver/memory/managed.rs`.
+const KEPT_FOR_MANAGED: u64 = 64 << 20;
 
 type Outcome<T> = Result<T, DriverError>;
 
@@ -60,7 +62,6 @@ impl FakeCard {
             failures: HashMap::new(),
             disturbances: HashMap::new(),
             hidden: 0,
-            managed: Managed::default(),
         };
         Self {
             facts,
@@ -181,15 +182,12 @@ impl RawDriver for FakeCard {
     }
 
     fn malloc_managed(&self, size: u64) -> Outcome<u64> {
-        self.run("cuMemAllocManaged", |state| Ok(state.managed.take(size)))
+        self.run("cuMemAllocManaged", |state| {
+            state.device.malloc_lazy(size).map(real)
+        })
     }
 
     fn free(&self, address: u64) -> Outcome<()> {
-        if Managed::has(address) {
-            return self.run("cuMemFree", |state| {
-                state.managed.give(&mut state.device, address)
-            });
-        }
         self.wait("cuMemFree", |device| device.free(simulated(address)))
     }
 
@@ -393,13 +391,13 @@ impl RawDriver for FakeCard {
     }
 
     fn fill(&self, address: u64, length: u64, pattern: &[u8]) -> Outcome<()> {
-        if Managed::has(address) {
-            return self.run("cuMemsetD8", |state| {
-                state.managed.write(&mut state.device, address)
-            });
-        }
         self.wait("cuMemsetD8", |device| {
-            device.fill_pattern(simulated(address), length, pattern)
+            let before = device.committed();
+            device.fill_pattern(simulated(address), length, pattern)?;
+            if before == 0 && device.committed() > 0 && device.outside() == 0 {
+                device.take_outside(KEPT_FOR_MANAGED)?;
+            }
+            Ok(())
         })
     }
 

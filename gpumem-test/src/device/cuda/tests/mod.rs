@@ -5,7 +5,6 @@ mod failures;
 mod fake;
 mod family;
 mod holds;
-mod managed;
 mod others;
 mod random;
 mod shadow;
