@@ -13,7 +13,7 @@ const VOCABULARY: [&str; 10] = [
 ];
 
 /// A room and the rooms that it may use besides the vocabulary.
-const DIRECTIONS: [(&str, &[&str]); 17] = [
+const DIRECTIONS: [(&str, &[&str]); 18] = [
     ("device", &[]),
     ("doctor", &["device"]),
     ("ledger", &[]),
