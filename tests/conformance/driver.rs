@@ -7,6 +7,7 @@
 mod delays;
 mod direct;
 mod pool;
+mod server;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -16,8 +17,8 @@ use serde::de::DeserializeOwned;
 
 use crate::case::CaseResult;
 
-pub(crate) use direct::direct;
-pub(crate) use pool::pool;
+pub(crate) use direct::{direct, direct_under_eager};
+pub(crate) use pool::{pool, pool_under_async};
 
 /// The lines of a compressed recording, one case each.
 fn cases<C: DeserializeOwned>(path: &Path) -> Result<Vec<C>, String> {

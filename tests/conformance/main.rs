@@ -78,6 +78,31 @@ fn every_recorded_step_is_reproduced() {
     );
 }
 
+/// The policies that always go to one of the driver's allocators are that allocator.
+#[test]
+fn the_drivers_recordings_hold_under_eager_and_async() {
+    const RUNS: &[(&str, Run)] = &[
+        ("driver/direct*.jsonl.gz", driver::direct_under_eager),
+        ("driver/pool*.jsonl.gz", driver::pool_under_async),
+    ];
+    let folder = folder();
+    for file in walk::files(&folder).unwrap_or_default() {
+        let fits = |(pattern, _): &&(&str, Run)| walk::fits(pattern, &file);
+        let Some((_, run)) = RUNS.iter().find(fits) else {
+            continue;
+        };
+        let cases = run(&folder.join(&file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        for case in cases {
+            assert_eq!(
+                (case.equal, case.first_difference),
+                (case.steps, None),
+                "{file} {}",
+                case.name
+            );
+        }
+    }
+}
+
 fn folder() -> PathBuf {
     match std::env::var_os("GPUMEM_ORACLE_DIR") {
         Some(folder) => folder.into(),

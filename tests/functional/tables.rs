@@ -4,12 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::program::{fixture, run, told};
+use super::program::{fixture, program, run, told};
 use super::project::Project;
+
+/// The fixture of tests with a list of policies.
+fn lists(arguments: &[&str]) -> Command {
+    program(env!("CARGO_BIN_EXE_fixture-lists"), arguments)
+}
 
 /// What is printed behind the results of all tests that a filter leaves.
 fn table(arguments: &[&str]) -> String {
-    let output = run(&mut fixture(arguments));
+    let output = run(&mut lists(arguments));
     let text = String::from_utf8(output.stdout).unwrap();
     let (_, table) = text.split_once("finished in ").expect(&text);
     table.split_once('\n').unwrap().1.trim().to_owned()
@@ -18,23 +23,25 @@ fn table(arguments: &[&str]) -> String {
 /// The file with the figures of a table of the fixture.
 fn json(name: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    target.join(format!("gpumem/gpumem-tests/fixture/{name}.verdicts.json"))
+    target.join(format!(
+        "gpumem/gpumem-tests/fixture_lists/{name}.verdicts.json"
+    ))
 }
 
 #[test]
 fn a_crash_and_a_timeout_keep_their_figures_in_the_table() {
-    insta::assert_snapshot!(table(&["lists::end_badly"]));
+    insta::assert_snapshot!(table(&["end_badly"]));
 }
 
 #[test]
 fn arguments_are_told_apart_and_what_was_not_chosen_is_not_run() {
-    let arguments = ["lists::take_arguments", "--skip", "driver::64"];
+    let arguments = ["take_arguments", "--skip", "driver::64"];
     insta::assert_snapshot!(table(&arguments));
 }
 
 #[test]
 fn one_policy_makes_no_table() {
-    assert_eq!(table(&["takes_policies_and_arguments::driver"]), "");
+    assert_eq!(table(&["end_badly::driver"]), "");
     let mut command = fixture(&["takes_policies_and_arguments"]);
     let text = told(command.env("GPUMEM_POLICY", "caching"));
     assert!(text.starts_with("status: 0"), "{text}");
@@ -43,29 +50,26 @@ fn one_policy_makes_no_table() {
 
 #[test]
 fn where_programs_read_the_output_no_table_is_printed() {
-    let output = run(&mut fixture(&["lists::take_arguments", "--format=json"]));
+    let output = run(&mut lists(&["take_arguments", "--format=json"]));
     let text = String::from_utf8(output.stdout).unwrap();
     for line in text.lines() {
         serde_json::from_str::<serde_json::Value>(line).expect(line);
     }
     assert!(text.contains(r#""passed": 4"#), "{text}");
-    let quiet = table(&["lists::take_arguments", "--quiet"]);
-    assert!(
-        quiet.starts_with("verdicts of lists::take_arguments"),
-        "{quiet}"
-    );
+    let quiet = table(&["take_arguments", "--quiet"]);
+    assert!(quiet.starts_with("verdicts of take_arguments"), "{quiet}");
 }
 
 /// One test, so that no other writes the file that it reads.
 #[test]
 fn policies_of_a_list_end_in_one_table_for_people_and_for_programs() {
-    let file = json("lists__differ");
+    let file = json("differ");
     let read = || -> serde_json::Value {
         serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap()
     };
-    insta::assert_snapshot!(table(&["lists::differ"]));
+    insta::assert_snapshot!(table(&["differ"]));
     let document = read();
-    assert_eq!(document["test"], "lists::differ");
+    assert_eq!(document["test"], "differ");
     let verdict = |row: usize| {
         document["rows"][row]["verdict"]
             .as_str()

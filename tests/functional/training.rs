@@ -13,8 +13,8 @@ fn a_removed_activation_checkpoint_changes_the_snapshot_and_breaks_the_bound() {
     let test =
         read("tests/memory.rs").replace("use training::Model;", "mod model;\nuse model::Model;");
     let project = Project::new("training", true, &test);
-    for policy in ["driver", "caching"] {
-        let file = format!("tests/snapshots/memory__a_step_fits__{policy}.snap");
+    for part in ["driver", "caching", "verdicts"] {
+        let file = format!("tests/snapshots/memory__a_step_fits__{part}.snap");
         project.write(&file, &read(&file));
     }
     let model = read("src/lib.rs");

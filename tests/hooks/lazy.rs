@@ -11,6 +11,10 @@ use crate::driver::{
 
 const MIB: u64 = 1 << 20;
 
+// Names of extra options of a launch (`CU_LAUNCH_PARAM_…`).
+const BUFFER_POINTER: usize = 1;
+const BUFFER_SIZE: usize = 2;
+
 /// A kernel that is handed an address, a number, and a structure of two addresses.
 const KERNEL: &CStr = c"
 .version 6.4
@@ -94,6 +98,86 @@ fn a_launch_writes_every_block_that_it_is_handed(gpu: &Gpu) -> TestResult {
     for block in [first, second, third] {
         free(block)?;
     }
+    Ok(())
+}
+
+/// `CUDA_KERNEL_NODE_PARAMS_v1`.
+#[repr(C)]
+struct KernelNode {
+    function: u64,
+    shape: [u32; 7],
+    parameters: *const *const c_void,
+    extra: *const *const c_void,
+}
+
+#[gpu_mem_test(policy = "lazy", device = "sim")]
+fn arguments_in_one_buffer_are_read_too(gpu: &Gpu) -> TestResult {
+    context()?;
+    let (first, second) = (alloc(5 << 20)?, alloc(3 << 20)?);
+    let function = kernel()?;
+    // Names and values, and the end.
+    let (buffer, size) = ([0, 7, first, 0u64], 32usize);
+    let extra = [
+        std::ptr::without_provenance(BUFFER_POINTER),
+        (&raw const buffer).cast(),
+        std::ptr::without_provenance(BUFFER_SIZE),
+        (&raw const size).cast(),
+        std::ptr::null(),
+    ];
+    let nothing = std::ptr::null::<*const c_void>();
+    call!(cuLaunchKernel(
+        function => u64, 1 => u32, 1 => u32, 1 => u32, 1 => u32, 1 => u32, 1 => u32, 0 => u32,
+        0 => u64, nothing => *const *const c_void, extra.as_ptr() => *const *const c_void
+    ))?;
+    assert_eq!(committed(gpu), Some(6 * MIB));
+    // The same of a node of a graph, which keeps them until it is launched.
+    let (mut graph, mut node, mut ready) = (0u64, 0u64, 0u64);
+    let buffer = [second, 0, 0, 0u64];
+    let extra = [
+        std::ptr::without_provenance(BUFFER_POINTER),
+        (&raw const buffer).cast(),
+        std::ptr::without_provenance(BUFFER_SIZE),
+        (&raw const size).cast(),
+        std::ptr::null(),
+    ];
+    let parameters = KernelNode {
+        function,
+        shape: [1, 1, 1, 1, 1, 1, 0],
+        parameters: nothing,
+        extra: extra.as_ptr(),
+    };
+    call!(cuGraphCreate(&mut graph => *mut u64, 0 => u32))?;
+    call!(cuGraphAddKernelNode(
+        &mut node => *mut u64, graph => u64, std::ptr::null() => *const u64, 0 => usize,
+        &parameters => *const KernelNode
+    ))?;
+    call!(cuGraphInstantiateWithFlags(&mut ready => *mut u64, graph => u64, 0 => u64))?;
+    assert_eq!(committed(gpu), Some(6 * MIB));
+    call!(cuGraphLaunch(ready => u64, 0 => u64))?;
+    assert_eq!(committed(gpu), Some(10 * MIB));
+    free(first)?;
+    free(second)?;
+    call!(cuGraphExecDestroy(ready => u64))?;
+    call!(cuGraphDestroy(graph => u64))?;
+    Ok(())
+}
+
+#[gpu_mem_test(policy = "lazy", device = "sim")]
+fn a_kernel_of_unknown_parameters_may_write_everything(gpu: &Gpu) -> TestResult {
+    context()?;
+    let (first, second) = (alloc(5 << 20)?, alloc(3 << 20)?);
+    // Its name is all that is known of it.
+    let text =
+        c".version 6.4\n.target sm_52\n.address_size 64\n.visible .entry blind()\n{\n ret;\n}\n";
+    let (mut module, mut function) = (0u64, 0u64);
+    call!(cuModuleLoadData(&mut module => *mut u64, text.as_ptr() => *const c_char))?;
+    call!(cuModuleGetFunction(
+        &mut function => *mut u64, module => u64, c"blind".as_ptr() => *const c_char
+    ))?;
+    launch(function, 0, 0, [0, 0])?;
+    assert_eq!(committed(gpu), Some(10 * MIB));
+    free(first)?;
+    free(second)?;
     Ok(())
 }
 

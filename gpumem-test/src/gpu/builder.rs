@@ -39,7 +39,8 @@ impl GpuBuilder {
         self
     }
 
-    /// The policy: `"driver"` (the default), `"caching:expandable_segments:True"`.
+    /// The policy: `"driver"` (the default), `"async:release_threshold=64MiB"`,
+    /// `"caching:expandable_segments:True"`.
     #[must_use]
     pub fn policy(mut self, policy: &str) -> Self {
         policy.clone_into(&mut self.policy);

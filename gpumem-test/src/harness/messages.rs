@@ -352,9 +352,9 @@ pub(super) fn neighbour_failed(neighbour: &NeighbourSpec, why: &str) -> Error {
 }
 
 /// A neighbour's process that ended before it said anything.
-pub(super) fn neighbour_is_silent(neighbour: &NeighbourSpec) -> Error {
+pub(super) fn neighbour_is_silent(neighbour: &NeighbourSpec, status: &str) -> Error {
     Error::device(format!(
-        "the process of the neighbour `{neighbour}` ended without a word"
+        "the process of the neighbour `{neighbour}` ended without a word ({status})"
     ))
 }
 

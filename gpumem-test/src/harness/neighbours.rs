@@ -11,6 +11,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use wait_timeout::ChildExt;
 
 use crate::config::{HeldByNeighbour, NeighbourSpec};
 use crate::device::any::AnyDevice;
@@ -28,6 +29,9 @@ const MARK: &str = "\u{1}gpumem neighbour ";
 /// How long a neighbour may take until it holds its memory: a context takes a second or two, on a
 /// machine that is busy some more.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long a process may run on whose output has ended.
+const AFTER_ITS_OUTPUT: Duration = Duration::from_secs(2);
 
 /// What a neighbour says, once.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,8 +94,9 @@ fn hold_on(
     let said =
         writeln!(output, "{MARK}{}", protocol::to_line(&answer)).and_then(|()| output.flush());
     if holds && said.is_ok() {
-        // Nobody writes: it returns when the supervisor lets go of its end, or is gone.
-        let _ = input.read(&mut [0]);
+        // Nobody writes: it ends when the supervisor lets go of its end, or is gone. Unlike a single
+        // read, this goes on after a signal.
+        let _ = std::io::copy(&mut input, &mut std::io::sink());
     }
     drop(device);
     ExitCode::SUCCESS
@@ -136,7 +141,7 @@ impl Holding {
             .map_err(|error| Error::io(format!("cannot start the neighbour `{spec}`"), error))?;
         let output = child.stdout.take();
         // From here on whatever happens ends the process.
-        let process = Process(child);
+        let mut process = Process(child);
         let output = output.unwrap_or_else(|| unreachable!("the output was asked to be a pipe"));
         match answer(output) {
             Ok(Answer::Held(held)) => {
@@ -147,7 +152,16 @@ impl Holding {
             Ok(Answer::Refused { reason }) => Ok(Err(reason)),
             Ok(Answer::Failed { message }) => Err(messages::neighbour_failed(spec, &message)),
             Err(RecvTimeoutError::Timeout) => Err(messages::neighbour_is_slow(spec, PATIENCE)),
-            Err(RecvTimeoutError::Disconnected) => Err(messages::neighbour_is_silent(spec)),
+            Err(RecvTimeoutError::Disconnected) => {
+                // Its output has ended, so that it is about to; one that is not is ended below.
+                let ended = process.0.wait_timeout(AFTER_ITS_OUTPUT);
+                let status = match ended {
+                    Ok(Some(status)) => status.to_string(),
+                    Ok(None) => "it still runs".to_owned(),
+                    Err(error) => error.to_string(),
+                };
+                Err(messages::neighbour_is_silent(spec, &status))
+            }
         }
     }
 }
@@ -298,6 +312,9 @@ mod holding {
             "{error}"
         );
         let error = add(&mut holding, "exit 3").unwrap_err();
-        assert!(error.contains("ended without a word"), "{error}");
+        assert!(
+            error.contains("ended without a word (exit status: 3)"),
+            "{error}"
+        );
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use gpumem_test::{Address, DeviceMemory, DeviceProfile, SimDevice};
 use serde::Deserialize;
 
+use super::server::{Given, Server};
 use super::{Tally, cases, value};
 use crate::case::CaseResult;
 
@@ -23,6 +24,15 @@ type Row = (String, u64, u64, u64, u64);
 
 /// Replays a file: its cases ran in one process, in order.
 pub(crate) fn direct(path: &Path) -> Result<Vec<CaseResult>, String> {
+    replay_all(path, Server::Device)
+}
+
+/// The same where `eager` serves, asked for stream-ordered memory.
+pub(crate) fn direct_under_eager(path: &Path) -> Result<Vec<CaseResult>, String> {
+    replay_all(path, Server::eager())
+}
+
+fn replay_all(path: &Path, mut server: Server) -> Result<Vec<CaseResult>, String> {
     let cases: Vec<Case> = cases(path)?;
     let mut device = SimDevice::new(DeviceProfile::h200());
     if let Some(base) = first_base(&cases)? {
@@ -33,7 +43,7 @@ pub(crate) fn direct(path: &Path) -> Result<Vec<CaseResult>, String> {
     cases
         .iter()
         .enumerate()
-        .map(|(index, case)| replay(&mut device, index, case))
+        .map(|(index, case)| replay(&mut device, &mut server, index, case))
         .collect()
 }
 
@@ -53,29 +63,34 @@ fn first_base(cases: &[Case]) -> Result<Option<Address>, String> {
     )))
 }
 
-fn replay(device: &mut SimDevice, index: usize, case: &Case) -> Result<CaseResult, String> {
+fn replay(
+    device: &mut SimDevice,
+    server: &mut Server,
+    index: usize,
+    case: &Case,
+) -> Result<CaseResult, String> {
     let name = case
         .name
         .clone()
         .unwrap_or_else(|| format!("{index} {}", case.kind));
     let mut tally = Tally::new(name);
-    let mut live: BTreeMap<u64, Address> = BTreeMap::new();
+    let mut live: BTreeMap<u64, Given> = BTreeMap::new();
     let start = device.used();
     for row in &case.ops {
         let (op, id, size, recorded, bytes) = row;
         let came = match op.as_str() {
             "a" | "o" => {
-                let outcome = device.malloc(*size);
-                if let Ok(address) = outcome {
-                    live.insert(*id, address);
+                let outcome = server.plain(device, *size);
+                if let Ok(given) = outcome {
+                    live.insert(*id, given);
                 }
-                value(outcome)
+                value(outcome.map(|given| given.address))
             }
             "f" => {
-                let address = live.remove(id).ok_or(format!("{row:?}: no such block"))?;
-                device
-                    .free(address)
-                    .map_err(|refusal| format!("{row:?}: {refusal:?}"))?;
+                let given = live.remove(id).ok_or(format!("{row:?}: no such block"))?;
+                server
+                    .free(device, given)
+                    .map_err(|error| format!("{row:?}: {error}"))?;
                 *recorded
             }
             _ => return Err(format!("{row:?}: unknown operation")),
@@ -83,10 +98,10 @@ fn replay(device: &mut SimDevice, index: usize, case: &Case) -> Result<CaseResul
         tally.step(row, &(*recorded, *bytes), &(came, device.used() - start));
     }
     device.check();
-    for (_, address) in live {
-        device
-            .free(address)
-            .map_err(|refusal| format!("end of case: {refusal:?}"))?;
+    for (_, given) in live {
+        server
+            .free(device, given)
+            .map_err(|error| format!("end of case: {error}"))?;
     }
     Ok(tally.result)
 }

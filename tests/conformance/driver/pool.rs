@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gpumem_test::{
-    Address, DeviceMemory, DeviceProfile, Fence, HostFunction, PoolId, ReusePolicy, SimDevice,
-    StreamId, StreamKind,
+    Address, DeviceMemory, DeviceProfile, Fence, HostFunction, PoolId, PoolSettings, ReusePolicy,
+    SimDevice, StreamId, StreamKind,
 };
 use serde::Deserialize;
 
 use super::delays::delays;
+use super::server::{Given, Server};
 use super::{Tally, cases};
 use crate::case::CaseResult;
 
@@ -54,6 +55,17 @@ type Figures = (u64, u64, u64, u64, u64, u64);
 
 /// Replays a file: its cases ran in one process, in order.
 pub(crate) fn pool(path: &Path) -> Result<Vec<CaseResult>, String> {
+    replay_all(path, false)
+}
+
+/// The same where `async` serves, with the case's threshold and maximum as its options. It has but
+/// the default pool: a case with a pool of its own gets a device to itself, whose default pool is
+/// that one.
+pub(crate) fn pool_under_async(path: &Path) -> Result<Vec<CaseResult>, String> {
+    replay_all(path, true)
+}
+
+fn replay_all(path: &Path, under_async: bool) -> Result<Vec<CaseResult>, String> {
     let name = path
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());
@@ -62,11 +74,7 @@ pub(crate) fn pool(path: &Path) -> Result<Vec<CaseResult>, String> {
         .and_then(|name| name.split('.').next())
         .unwrap_or_default()
         .to_owned();
-    let profile = DeviceProfile::h200().with_free_after_context(FREE_AT_START + (2 << 20));
-    let mut device = SimDevice::new(profile);
-    device
-        .malloc(FIRST_BLOCK)
-        .map_err(|refusal| format!("first block: {refusal:?}"))?;
+    let mut device = process()?;
     if stem.starts_with("pool2") || stem.starts_with("pool3") {
         // In the process of these recordings the null stream had a place in the default pool
         // before the streams of all cases; a file need not hold the case that gave it that.
@@ -87,7 +95,19 @@ pub(crate) fn pool(path: &Path) -> Result<Vec<CaseResult>, String> {
                 .name
                 .as_deref()
                 .map_or(&[][..], |name| delays(&stem, name));
-            let mut replay = Replay::start(&mut device, case, delays);
+            let mut alone = None;
+            let device = match under_async && case.default_pool == 0 {
+                true => alone.insert(process()?),
+                false => &mut device,
+            };
+            let server = match under_async {
+                true => Server::stream_ordered(PoolSettings {
+                    release_threshold: case.threshold,
+                    max_size: (case.max_size > 0).then_some(case.max_size),
+                }),
+                false => Server::Device,
+            };
+            let mut replay = Replay::start(device, server, case, delays)?;
             replay.first_layout = case.name.is_none();
             let mut tally = Tally::new(name);
             let outcome = case.ops.iter().enumerate().try_for_each(|(index, row)| {
@@ -104,14 +124,25 @@ pub(crate) fn pool(path: &Path) -> Result<Vec<CaseResult>, String> {
         .collect()
 }
 
+/// The device as a recorded process had it before its first case.
+fn process() -> Result<SimDevice, String> {
+    let profile = DeviceProfile::h200().with_free_after_context(FREE_AT_START + (2 << 20));
+    let mut device = SimDevice::new(profile);
+    device
+        .malloc(FIRST_BLOCK)
+        .map_err(|refusal| format!("first block: {refusal:?}"))?;
+    Ok(device)
+}
+
 /// One case on the process's device.
 struct Replay<'a> {
     device: &'a mut SimDevice,
+    server: Server,
     pool: PoolId,
     kind: StreamKind,
     streams: Vec<StreamId>,
     /// Blocks of the pool by id, with the stream of their allocation.
-    blocks: BTreeMap<u64, (Address, usize)>,
+    blocks: BTreeMap<u64, (Given, usize)>,
     plain: BTreeMap<u64, Address>,
     fences: BTreeMap<u64, Fence>,
     functions: BTreeMap<usize, HostFunction>,
@@ -120,15 +151,28 @@ struct Replay<'a> {
     due: Vec<(usize, HostFunction)>,
     /// Device bytes when the case began.
     start: u64,
+    /// Bytes in use that the policy was not told of.
+    before: u64,
     is_placed: bool,
     /// Whether this is the layout of `pool`, where the last row stands for the whole end.
     first_layout: bool,
 }
 
 impl<'a> Replay<'a> {
-    fn start(device: &'a mut SimDevice, case: &Case, delays: &'static [usize]) -> Self {
+    fn start(
+        device: &'a mut SimDevice,
+        mut server: Server,
+        case: &Case,
+        delays: &'static [usize],
+    ) -> Result<Self, String> {
+        let before = device.used();
+        // What the case before left to be told is not this one's.
+        device.watch_changes(false);
+        server.prepare(device)?;
         let pool = match case.default_pool {
-            0 => device.create_pool((case.max_size > 0).then_some(case.max_size)),
+            0 if !server.is_policy() => {
+                device.create_pool((case.max_size > 0).then_some(case.max_size))
+            }
             _ => PoolId::DEFAULT,
         };
         let exists = "the pool exists";
@@ -153,8 +197,9 @@ impl<'a> Replay<'a> {
             })
             .collect();
         let start = device.used();
-        Self {
+        Ok(Self {
             device,
+            server,
             pool,
             kind,
             streams,
@@ -165,9 +210,10 @@ impl<'a> Replay<'a> {
             delays: delays.iter(),
             due: Vec::new(),
             start,
+            before,
             is_placed: false,
             first_layout: false,
-        }
+        })
     }
 
     fn row(
@@ -186,7 +232,9 @@ impl<'a> Replay<'a> {
         };
         let came = self.figures(outcome.map_err(|error| format!("row {index} {row:?}: {error}"))?);
         let came = self.with_effect_between_readings(index, came, recorded);
-        tally.step(row, &recorded, &came);
+        self.server.hear(self.device);
+        let agrees = self.server.agrees(self.device.used() - self.before);
+        tally.step(row, &(recorded, true), &(came, agrees));
         Ok(())
     }
 
@@ -261,9 +309,10 @@ impl<'a> Replay<'a> {
 
     /// Frees all blocks in order of id and synchronises every stream.
     fn free_everything(&mut self) -> Result<(), String> {
-        for (_, (address, stream)) in std::mem::take(&mut self.blocks) {
-            let freed = self.device.free_async(address, self.streams[stream]);
-            freed.map_err(|refusal| format!("end of case: {refusal:?}"))?;
+        for (_, (given, stream)) in std::mem::take(&mut self.blocks) {
+            let stream = self.streams[stream];
+            let freed = self.server.free_ordered(self.device, given, stream);
+            freed.map_err(|error| format!("end of case: {error}"))?;
         }
         for stream in &self.streams {
             // One that was destroyed and not made anew has nothing to wait for.

@@ -13,6 +13,9 @@ use crate::ids::Address;
 /// Source: driver 580.159 on an H200.
 const PAGE: u64 = 2 << 20;
 
+/// Sizes are rounded up to this many bytes before a page is chosen. Source: as above.
+const UNIT: u64 = 512;
+
 impl<R: RawDriver> Card<R> {
     /// Gives addresses; see the trait of devices. Never more than was free when the card was opened,
     /// nor than is free: the driver would move others' pages to the host.
@@ -76,11 +79,18 @@ impl<R: RawDriver> Card<R> {
     }
 
     /// Waits for the card, as a free of plain memory does, and gives an allocation of the model back.
-    pub(super) fn give_lazily(&mut self, model: Address) -> Result<(), Refusal> {
+    pub(super) fn give_lazily(&mut self, model: Address, size: u64) -> Result<(), Refusal> {
+        let page = model.0 / PAGE * PAGE;
+        let has_own_pages = size.next_multiple_of(UNIT) >= PAGE;
+        if has_own_pages && let Some(&(real, _)) = self.lazy_pages.get(&page) {
+            // It waits by itself, which a capture of the program does not forbid.
+            self.past_gates(|raw| raw.free(real))?;
+            self.lazy_pages.remove(&page);
+            return self.model.free(model);
+        }
         // The page may stay, and somebody get the same bytes.
         self.past_gates(RawDriver::synchronize)?;
         self.model.free(model)?;
-        let page = model.0 / PAGE * PAGE;
         if !self.model.has_lazy_page(model)
             && let Some((real, _)) = self.lazy_pages.remove(&page)
         {

@@ -149,7 +149,7 @@ impl<R: RawDriver> DeviceMemory for Card<R> {
         let _scope = self.raw.enter()?;
         let stretch = self.stretch(address)?;
         if self.is_lazy(stretch.model) {
-            self.give_lazily(Address(stretch.model))?;
+            self.give_lazily(Address(stretch.model), stretch.size)?;
             self.book.strike(stretch);
             return Ok(());
         }

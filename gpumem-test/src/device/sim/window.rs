@@ -48,6 +48,9 @@ impl SimDevice {
             end_of_pools: FIRST_POOL_BASE + (ordinal + 1) * pools,
         };
         self.vmm.set_window(ordinal, count);
+        if self.lazy.take().is_some() {
+            self.lazily();
+        }
         self.statics.set_window(ordinal, count);
         let direct = share(FIRST_DIRECT_BASE - END_OF_DIRECT);
         let base = Address(FIRST_DIRECT_BASE - ordinal * direct);
@@ -67,9 +70,12 @@ mod tests {
         let mut taken = Vec::new();
         for ordinal in 0..8 {
             let mut device = SimDevice::new(DeviceProfile::h200());
+            device.serve_lazily().unwrap();
             device.set_window(ordinal, 8);
             let plain = device.malloc(100 << 30).unwrap();
             taken.push((plain.0, plain.0 + (100 << 30)));
+            let lazy = device.malloc_lazy(30 << 30).unwrap();
+            taken.push((lazy.0, lazy.0 + (30 << 30)));
             let stream = StreamId::DEFAULT;
             let ordered = device
                 .malloc_async(PoolId::DEFAULT, 1 << 30, stream)

@@ -520,3 +520,18 @@ fn nothing_else_may_be_called_as_a_table() {
         "{said}"
     );
 }
+
+#[test]
+fn a_table_of_tests_that_this_machine_cannot_run_says_so() {
+    let options = Options {
+        device: Some("cuda:1"),
+        ..POLICIES
+    };
+    let plan = plan_on(
+        1,
+        vec![entry("crate", "both", options)],
+        &Settings::default(),
+    );
+    let why = plan.ok().unwrap().tables.remove(0).not_compared.unwrap();
+    assert!(why.contains("there is no cuda:1"), "{why}");
+}

@@ -144,7 +144,10 @@ fn the_document_is_as_documented() {
     rows.push(row("t", "t", State::Skipped("why".to_owned())));
     rows[0].arg = Some("8".to_owned());
     let document: Value = serde_json::from_str(&json("train::fits", &rows)).unwrap();
-    crate::report::json::tests::assert_documented("verdicts.schema.json", &[document.clone()]);
+    crate::report::json::tests::assert_documented(
+        "verdicts.schema.json",
+        std::slice::from_ref(&document),
+    );
     let verdicts: Vec<&str> = document["rows"]
         .as_array()
         .unwrap()

@@ -28,21 +28,19 @@ impl Replay<'_> {
                         .map_err(refused)?;
                     self.is_placed = true;
                 }
-                let outcome = device.malloc_async(self.pool, size, stream);
-                if let Ok(address) = outcome {
-                    self.blocks.insert(id, (address, stream_index));
+                let outcome = self.server.ordered(device, self.pool, size, stream);
+                if let Ok(given) = outcome {
+                    self.blocks.insert(id, (given, stream_index));
                 }
-                return Ok(value(outcome));
+                return Ok(value(outcome.map(|given| given.address)));
             }
             "f" | "F" => {
-                let (address, _) = self.blocks.remove(&id).ok_or("no such block")?;
-                let plainly = op == "F";
-                let outcome = if plainly {
-                    device.free(address)
+                let (given, _) = self.blocks.remove(&id).ok_or("no such block")?;
+                if op == "F" {
+                    self.server.free(device, given)?;
                 } else {
-                    device.free_async(address, stream)
-                };
-                outcome.map_err(refused)?;
+                    self.server.free_ordered(device, given, stream)?;
+                }
             }
             "m" | "M" => {
                 let outcome = device.malloc(size);

@@ -23,8 +23,7 @@ pub(super) fn fraction(name: &str, value: &str) -> Result<f64, Error> {
         ))
         .with_help("set a share of at most 1, or a larger device"));
     }
-    // Written so that `nan` is refused.
-    if !(number >= 0.0) {
+    if number < 0.0 || number.is_nan() {
         return Err(Error::configuration(format!(
             "`{name}={value}`: `{value}` is not a share from 0 to 1"
         )));

@@ -51,9 +51,7 @@ impl ObviousBfc {
         size: u64,
         alignment: u64,
     ) -> Option<(u64, u64)> {
-        let Some(need) = size.checked_next_multiple_of(256) else {
-            return None;
-        };
+        let need = size.checked_next_multiple_of(256)?;
         let passes = if self.options.allow_retry_on_failure {
             4
         } else {
