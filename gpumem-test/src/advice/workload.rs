@@ -155,8 +155,10 @@ impl Reader<'_> {
                     self.freed.insert(address, block);
                     self.push(&event, Step::Wait { block, stream });
                 }
-                let completed = is_complete_at_once(self.events, index);
-                // The driver's own pool completes at once only what `cuMemFree` freed.
+                // The driver's own pool completes at once only what `cuMemFree` freed. Where places
+                // are not known, what a request reuses seems to be complete by the same call.
+                let by_request = || self.kind.is_of_driver() && self.gives_back_to_ask(index + 1);
+                let completed = is_complete_at_once(self.events, index) && !by_request();
                 let idle = origin == Origin::Plain || (self.kind.is_of_driver() && completed);
                 self.push(&event, Step::Free { block, idle });
                 return index + 1 + usize::from(completed);
@@ -203,23 +205,11 @@ impl Reader<'_> {
     /// the free that it comes after, or because the program wished or waited for it.
     fn given_back(&mut self, index: usize) -> usize {
         let first = self.events[index];
-        let is_by_the_same =
-            |event: &Event| (event.site, event.thread) == (first.site, first.thread);
-        let rest = self.events[index..].iter();
-        let end = index
-            + rest
-                .take_while(|event| is_by_the_same(event) && gives_back(&event.kind))
-                .count()
-                .max(1);
-        let next = self
-            .events
-            .get(end)
-            .filter(|event| is_by_the_same(event) && is_of_request(&event.kind));
-        let before = index
-            .checked_sub(1)
-            .map(|before| &self.events[before])
-            .filter(|event| is_by_the_same(event) && is_of_free(&event.kind));
-        if next.is_some() || (before.is_some() && !keeps_what_is_freed(self.kind)) {
+        let end = self.end_of_giving_back(index);
+        let before = index.checked_sub(1).map(|before| &self.events[before]);
+        let by_free =
+            before.is_some_and(|before| is_by_the_same(before, &first) && is_of_free(&before.kind));
+        if self.gives_back_to_ask(index) || (by_free && !keeps_what_is_freed(self.kind)) {
             return end;
         }
         if !self.kind.is_of_driver() {
@@ -241,6 +231,22 @@ impl Reader<'_> {
                 .for_each(|stream| self.push(&first, Step::SynchronizeStream { stream })),
         }
         end
+    }
+
+    /// Whether a request of the same call follows what is given back from event `index` on.
+    fn gives_back_to_ask(&self, index: usize) -> bool {
+        let (first, next) = (&self.events[index], self.end_of_giving_back(index));
+        let next = self.events.get(next);
+        next.is_some_and(|next| is_by_the_same(next, first) && is_of_request(&next.kind))
+    }
+
+    /// The end of what one call gives back from event `index` on, which is part of it.
+    fn end_of_giving_back(&self, index: usize) -> usize {
+        let first = &self.events[index];
+        let rest = self.events[index..].iter();
+        let of_call =
+            rest.take_while(|event| is_by_the_same(event, first) && gives_back(&event.kind));
+        index + of_call.count().max(1)
     }
 
     fn request(
@@ -285,10 +291,15 @@ pub(super) fn is_complete_at_once(events: &[Event], index: usize) -> bool {
             },
         ) => {
             (extent.address, extent.size) == (completed.address, completed.size)
-                && (free.site, free.thread) == (next.site, next.thread)
+                && is_by_the_same(free, next)
         }
         _ => false,
     }
+}
+
+/// Whether one call may have caused both.
+fn is_by_the_same(one: &Event, other: &Event) -> bool {
+    (one.site, one.thread) == (other.site, other.thread)
 }
 
 fn gives_back(kind: &EventKind) -> bool {
