@@ -121,6 +121,10 @@ fn a_table_in_plain_memory(gpu: &Gpu) -> TestResult {
     snapshot
 )]
 fn requests_on_lanes(gpu: &Gpu) -> TestResult {
+    serve_on_lanes(gpu)
+}
+
+fn serve_on_lanes(gpu: &Gpu) -> TestResult {
     const LEN: usize = 3 << 20;
     let engine = Engine::new(0)?;
     let lanes = Lanes::new(&engine, 3)?;
@@ -142,6 +146,10 @@ fn requests_on_lanes(gpu: &Gpu) -> TestResult {
     snapshot
 )]
 fn decoding_by_a_graph(gpu: &Gpu) -> TestResult {
+    decode(gpu)
+}
+
+fn decode(gpu: &Gpu) -> TestResult {
     const WIDTH: usize = 4_096;
     const TOKENS: usize = 32;
     let engine = Engine::new(0)?;
@@ -187,6 +195,31 @@ fn noise_by_curand(gpu: &Gpu) -> TestResult {
         assert!((mean - 0.5).abs() < 0.01, "the mean is {mean}");
     }
     Ok(())
+}
+
+/// The same library under each allocator of the field. On a card the answers show that none of
+/// them hands out memory that another stream still uses.
+#[gpu_mem_test(
+    budget = "1GiB",
+    policy = ["eager", "lazy", "async:release_threshold=64MiB", "bfc", "tensorflow:TF_FORCE_GPU_ALLOW_GROWTH=true"],
+    snapshot
+)]
+fn lanes_under_every_allocator(gpu: &Gpu) -> TestResult {
+    serve_on_lanes(gpu)
+}
+
+#[gpu_mem_test(
+    budget = "1GiB",
+    policy = ["eager", "lazy", "async", "async:max_size=512MiB", "bfc", "xla:XLA_CLIENT_MEM_FRACTION=.5"],
+    snapshot
+)]
+fn inference_under_every_allocator(gpu: &Gpu) -> TestResult {
+    infer(gpu)
+}
+
+#[gpu_mem_test(budget = "1GiB", policy = ["eager", "lazy", "async", "bfc:allow_growth=true"], snapshot)]
+fn decoding_under_every_allocator(gpu: &Gpu) -> TestResult {
+    decode(gpu)
 }
 
 gpumem_test::main!();
