@@ -2,14 +2,16 @@
 # Builds what run.sh runs on a machine that has a GPU and no Rust: tests/on_gpu/build.sh DIR
 #
 # DIR gets the test programs (release, stripped), the accepted snapshots and run.sh itself, at most
-# 60 MiB. Take it to the machine as it is; it runs at any path. Needs cargo, python3 and strip.
+# 90 MiB. Take it to the machine as it is; it runs at any path. Needs cargo, python3 and strip.
+#
+# ON_GPU_ONLY builds some of the programs: their folders, with blanks between.
 set -euo pipefail
 (($# == 1)) || { echo "usage: $0 DIR" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 workspace=$(cd "$here/../.." && pwd)
 mkdir -p "$1"
 kit=$(cd "$1" && pwd)
-most_mib=60
+most_mib=90
 
 # The package's folder, its test target, `real` where it runs on nothing else, and arguments.
 programs=(
@@ -21,6 +23,8 @@ programs=(
     "examples/training memory both"
     "examples/cudarc memory both"
     "examples/cuda-c memory both"
+    "examples/policy-comparison memory both"
+    "examples/shared-card memory both"
     "examples/burn memory both"
 )
 
@@ -39,6 +43,7 @@ rm -rf "$kit/bin" "$kit/accepted" "$kit/programs"
 mkdir -p "$kit/bin" "$kit/accepted"
 for program in "${programs[@]}"; do
     read -r folder target only arguments <<<"$program"
+    [[ -z ${ON_GPU_ONLY:-} || " $ON_GPU_ONLY " == *" $folder "* ]] || continue
     echo "building $folder/$target"
     cd "$workspace/$folder"
     built=$(cargo test --release --locked --test "$target" --no-run --message-format=json | executable)
