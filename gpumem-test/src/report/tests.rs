@@ -312,6 +312,27 @@ fn every_class_of_out_of_memory_is_explained() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
+/// Managed memory and the like go to the driver, under a budget that a preallocating policy has taken.
+#[test]
+fn a_call_beside_a_policy_that_took_all_is_helped_by_what_the_policy_takes() {
+    for class in [OomClass::Exhausted, OomClass::Budget] {
+        let mut script = Script::new("bfc");
+        script.about().budget = Some(40 << 20);
+        script
+            .segment(SegmentKind::Large, 0, 40 * MIB)
+            .alloc(0, 8 * MIB)
+            .out_of_memory(class, 16 * MIB);
+        let summary = script.summary();
+        let finding = &judge(&summary, &Bounds::default())[0];
+        let help = messages::help(finding, &summary, false).unwrap();
+        assert!(
+            help.starts_with("the policy does not serve this call")
+                && help.contains("allow_growth"),
+            "{help}"
+        );
+    }
+}
+
 #[test]
 fn neighbours_are_told_with_what_they_hold() {
     let mut script = Script::new("driver");

@@ -115,13 +115,17 @@ pub(super) fn help(
         .out_of_memories
         .get(index)?;
     let first = match request.class {
-        OomClass::Exhausted => "hold less at once, or run on a larger device",
         OomClass::Fragmented => match expandable(summary) {
             Some(policy) if !others_were_tried => {
                 return Some(format!("{policy} joins such holes; {ALLOW}"));
             }
             _ => "free the blocks that lie between the holes",
         },
+        // A request to the policy would have been served: this one went beside it.
+        OomClass::Exhausted | OomClass::Budget if request.at.largest_free >= request.rounded => {
+            "the policy does not serve this call, and holds as much free: have it take less (bfc: allow_growth=true, caching: empty_cache)"
+        }
+        OomClass::Exhausted => "hold less at once, or run on a larger device",
         OomClass::Budget if summary.budget.is_none() => {
             "hold less at once, or raise the policy's limit"
         }
