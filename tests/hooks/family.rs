@@ -154,3 +154,15 @@ fn plain_memory_of_the_pool_is_idle_when_it_is_given() -> TestResult {
     free(again)?;
     Ok(())
 }
+
+/// A preallocated pool leaves nothing for what no policy serves; the program hears of it, so the test
+/// does.
+#[gpu_mem_test(policy = "bfc", device = "sim:4GiB", should_oom)]
+fn a_stream_that_finds_no_room_beside_a_pool_that_took_all_is_an_out_of_memory() -> TestResult {
+    context()?;
+    let block = alloc(1 << 20)?;
+    let refused = (0..64).find_map(|_| stream().err());
+    assert_eq!(refused, Some(Refused("cuStreamCreate", 2)));
+    free(block)?;
+    Ok(())
+}

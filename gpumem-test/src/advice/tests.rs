@@ -9,7 +9,7 @@ use crate::bytes::Bytes;
 use crate::check::{self, Bounds, Ended};
 use crate::config::{Budget, PolicySpec};
 use crate::error::Error;
-use crate::event::{DriverMemory, EventKind};
+use crate::event::{DriverMemory, EventKind, OomClass};
 use crate::gpu::{Buffer, Gpu};
 use crate::ids::Address;
 use crate::ledger::{Ledger, Recording};
@@ -40,10 +40,21 @@ fn play_beside(
     budget: Option<u64>,
     body: impl FnOnce(&Gpu) -> Result<(), Error>,
 ) -> Played {
+    play_on("sim", neighbours, policy, budget, body)
+}
+
+/// The same on another card.
+fn play_on(
+    device: &str,
+    neighbours: &[&str],
+    policy: &str,
+    budget: Option<u64>,
+    body: impl FnOnce(&Gpu) -> Result<(), Error>,
+) -> Played {
     let ledger = Arc::new(Ledger::in_memory(1 << 16).unwrap());
     let policy: PolicySpec = policy.parse().unwrap();
     let session = Session::open(SessionConfig {
-        device: "sim".parse().unwrap(),
+        device: device.parse().unwrap(),
         names_device: false,
         policy: policy.clone(),
         budget: budget.map(Budget::Bytes),
@@ -155,6 +166,15 @@ pub(crate) fn growing_while_holding_the_old(gpu: &Gpu) -> Result<(), Error> {
     Ok(())
 }
 
+/// A buffer is freed on a stream that still works, and another stream wants the memory.
+pub(crate) fn freed_under_a_running_copy(gpu: &Gpu) -> Result<(), Error> {
+    let (copies, compute) = (gpu.stream()?, gpu.stream()?);
+    let staging = copies.alloc_bytes(Bytes::mib(192))?;
+    let _running = copies.hold()?;
+    drop(staging);
+    compute.alloc_bytes(Bytes::mib(128)).map(drop)
+}
+
 fn one_stream_each(gpu: &Gpu) -> Result<(), Error> {
     for _ in 0..8 {
         drop(gpu.stream()?.alloc_bytes(Bytes::mib(64))?);
@@ -219,6 +239,58 @@ fn what_other_processes_hold_is_held_in_a_replay() {
     // A card with so much beside the neighbour.
     let enough = advice.budget.unwrap();
     assert_eq!((enough.bytes, enough.fits_device), (Bytes::gib(60), false));
+}
+
+/// The first of two TensorFlows takes the card; the second makes its limit of what is left, which is
+/// not why it has too little.
+#[test]
+fn a_limit_made_of_what_others_leave_is_not_what_a_request_lacked() {
+    for policy in ["bfc", "tensorflow", "bfc:allow_growth=true", "xla"] {
+        let class = |neighbours: &[&str], gib: u64| {
+            let body = |gpu: &Gpu| mib(gpu, gib << 10).map(drop);
+            let played = play_beside(neighbours, policy, None, body);
+            played.summary.devices[0].out_of_memories[0].class
+        };
+        assert_eq!(
+            class(&["tensorflow"], 10),
+            OomClass::OutsideProcess,
+            "{policy}"
+        );
+        // More than the card has for anybody.
+        assert_eq!(class(&["tensorflow"], 160), OomClass::Exhausted, "{policy}");
+        assert_eq!(class(&[], 160), OomClass::Exhausted, "{policy}");
+    }
+    // Only a limit that somebody named stands in the way beside others.
+    let body = |gpu: &Gpu| mib(gpu, 10 << 10).map(drop);
+    let played = play_beside(&["tensorflow"], "bfc:memory_limit=8GiB", None, body);
+    let request = &played.summary.devices[0].out_of_memories[0];
+    assert_eq!(request.class, OomClass::Exhausted);
+}
+
+/// The card refused three quarters, and the pool began with nine tenths of that: it never asks for a
+/// smaller region again, and its limit is not what stops it.
+#[test]
+fn a_limit_that_was_not_reached_is_not_blamed() {
+    let body = |gpu: &Gpu| (0..12).try_for_each(|_| mib(gpu, 128).map(std::mem::forget));
+    let played = play_on("sim:2GiB", &[], "xla", None, body);
+    let request = &played.summary.devices[0].out_of_memories[0];
+    assert!(request.device_free >= request.rounded);
+    assert_eq!(request.class, OomClass::Exhausted);
+}
+
+/// A ledger does not say how long a stream was busy, so that a replay waits for none.
+#[test]
+fn what_a_replay_does_not_fail_by_is_not_advised_on() {
+    for policy in ["driver", "async"] {
+        let played = play(policy, Some(256 * MIB), freed_under_a_running_copy);
+        let request = &played.summary.devices[0].out_of_memories[0];
+        assert_eq!(request.class, OomClass::FreesPending);
+        let refused = played.advice(&Bounds::default());
+        assert!(
+            matches!(refused, Err(NoAdvice::NotReproduced(_))),
+            "{refused:?}"
+        );
+    }
 }
 
 #[test]

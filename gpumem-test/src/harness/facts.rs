@@ -59,7 +59,9 @@ pub(super) fn neighbour(text: &str) -> Result<(NeighbourSpec, Vec<String>), Erro
     let warnings = match &neighbour.takes {
         Takes::Amount(_) => Vec::new(),
         Takes::All(policy) => {
-            let warnings = policy::check(policy)?;
+            // The test's own policies have the same options.
+            let warnings =
+                policy::check(policy).map_err(|error| of_neighbour(&neighbour, &error))?;
             if !policy::takes_at_once(policy)? {
                 let sentence = gpumem_test_syntax::takes_nothing(&policy.to_string());
                 return Err(Error::configuration(format!("neighbour {sentence}")));
@@ -68,6 +70,14 @@ pub(super) fn neighbour(text: &str) -> Result<(NeighbourSpec, Vec<String>), Erro
         }
     };
     Ok((neighbour, warnings))
+}
+
+fn of_neighbour(neighbour: &NeighbourSpec, error: &Error) -> Error {
+    let named = Error::configuration(format!("neighbour `{neighbour}`: {error}"));
+    match error.help() {
+        Some(help) => named.with_help(help),
+        None => named,
+    }
 }
 
 /// Whether the options of a policy can be used; the warnings of its own parser come back.

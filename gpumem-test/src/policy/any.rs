@@ -63,7 +63,7 @@ impl AnyPolicy {
             }
             kind @ (PolicyKind::Bfc | PolicyKind::TensorFlow | PolicyKind::Xla) => {
                 let (config, _) = BfcConfig::parse(BfcFramework::of(kind), &spec.options)?;
-                Self::Bfc(Box::new(BfcPolicy::new(config.options(card))))
+                Self::Bfc(Box::new(BfcPolicy::of(config, card)))
             }
         })
     }

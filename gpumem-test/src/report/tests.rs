@@ -6,12 +6,14 @@ use std::time::Duration;
 use super::{Judged, Next, failure, messages};
 use crate::advice::NoAdvice;
 use crate::advice::tests::{
-    Played, ascending_shapes, growing_while_holding_the_old, hole_between_steps, play,
+    Played, ascending_shapes, freed_under_a_running_copy, growing_while_holding_the_old,
+    hole_between_steps, play,
 };
 use crate::bytes::Bytes;
 use crate::check::{Bound, Bounds, Compared, Ended, judge};
 use crate::error::Error;
 use crate::event::{DriverMemory, EventKind, OomClass, SegmentKind};
+use crate::gpu::Gpu;
 use crate::summary::testing::{MIB, Script};
 
 /// A training step: 1.5 GiB at its peak, in holes, with a leak and a failed request.
@@ -310,6 +312,27 @@ fn every_class_of_out_of_memory_is_explained() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
+/// Managed memory and the like go to the driver, under a budget that a preallocating policy has taken.
+#[test]
+fn a_call_beside_a_policy_that_took_all_is_helped_by_what_the_policy_takes() {
+    for class in [OomClass::Exhausted, OomClass::Budget] {
+        let mut script = Script::new("bfc");
+        script.about().budget = Some(40 << 20);
+        script
+            .segment(SegmentKind::Large, 0, 40 * MIB)
+            .alloc(0, 8 * MIB)
+            .out_of_memory(class, 16 * MIB);
+        let summary = script.summary();
+        let finding = &judge(&summary, &Bounds::default())[0];
+        let help = messages::help(finding, &summary, false).unwrap();
+        assert!(
+            help.starts_with("the policy does not serve this call")
+                && help.contains("allow_growth"),
+            "{help}"
+        );
+    }
+}
+
 #[test]
 fn neighbours_are_told_with_what_they_hold() {
     let mut script = Script::new("driver");
@@ -600,6 +623,33 @@ fn an_approximate_advice_says_so_with_both_figures() {
     note: this is approximate: a replay of the test as it is came to peak allocated 5.00 GiB, peak reserved 5.00 GiB, and the test itself to peak allocated 5.00 GiB, peak reserved 5.00 GiB, 1 failed request
     note: 3 settings were not tried: the test is too long to try all
     "#);
+}
+
+#[test]
+fn a_failure_that_a_replay_does_not_have_is_told_with_both_figures() {
+    let played = play("driver", Some(256 << 20), freed_under_a_running_copy);
+    insta::assert_snapshot!(advised(&played, &Bounds::default()), @"note: no other settings were tried: replayed as it is the test passes, at peak allocated 192.00 MiB, peak reserved 192.00 MiB; it itself came to peak allocated 192.00 MiB, peak reserved 256.00 MiB, 1 failed request");
+}
+
+/// Pages under `lazy` are free until they are written to; the reason is not what the device has free.
+#[test]
+fn an_address_that_nothing_could_back_is_told_so() {
+    let body = |gpu: &Gpu| gpu.alloc_bytes(Bytes::gib(140)).map(drop);
+    let played = play("lazy", None, body);
+    let request = &played.summary.devices[0].out_of_memories[0];
+    insta::assert_snapshot!(messages::explanation(request, &played.summary), @"addresses for 0 B are given out, and the device's 139.80 GiB could not back this request beside them; 139.29 GiB is free as long as nothing is written");
+}
+
+#[test]
+fn the_limit_that_a_policy_keeps_to_is_told_in_bytes() {
+    let body = |gpu: &Gpu| gpu.alloc_bytes(Bytes::gib(1)).map(drop);
+    for policy in ["bfc:memory_limit=512MiB", "async:max_size=512MiB"] {
+        let played = play(policy, None, body);
+        let request = &played.summary.devices[0].out_of_memories[0];
+        assert_eq!(request.class, OomClass::Budget, "{policy}");
+        let told = messages::explanation(request, &played.summary);
+        assert!(told.contains("the policy's limit of 512.00 MiB"), "{told}");
+    }
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn every_wrong_neighbour_is_a_mistake() {
     );
     for part in [
         "error: test `shares`: the size `10` has no unit",
-        "did you mean `fraction`?",
+        "error: test `shares`: neighbour `xla:fractoin=0.5`: unknown option `fractoin`, did you mean `fraction`?",
         "neighbour `tensorflow:allow_growth=true` takes nothing until it is asked",
         "neighbour `xla:XLA_PYTHON_CLIENT_PREALLOCATE=false` takes nothing until",
         "no test was run: 4 mistakes",

@@ -7,8 +7,8 @@
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
-use crate::abi::{Code, Handle};
-use crate::ids::DeviceId;
+use crate::abi::{Code, Handle, Status};
+use crate::ids::{DeviceId, StreamId};
 use crate::intercept::door::Door;
 use crate::intercept::probe;
 
@@ -16,6 +16,11 @@ use super::{given, hooks, own, pools};
 
 /// `CU_STREAM_NON_BLOCKING`.
 const NON_BLOCKING: u32 = 1;
+
+/// What a driver that has no room for a stream lacks at least, in bytes.
+///
+/// Source: driver 580.159 on an H200, where streams take their memory in pages of this size.
+const STREAM_PAGE: u64 = 2 << 20;
 
 hooks! {
     fn cuCtxSynchronize() |door, original| {
@@ -124,6 +129,12 @@ fn created(door: &Door, place: *mut Handle, flags: u32, original: impl Fn() -> C
             door.heap(device)
                 .device_mut()
                 .stream_created(stream, is_blocking);
+        });
+    } else if code == Status::OUT_OF_MEMORY.0 {
+        let _ = own(|| {
+            if let Ok(device) = door.device() {
+                door.out_of_memory(device, STREAM_PAGE, StreamId::DEFAULT);
+            }
         });
     }
     code

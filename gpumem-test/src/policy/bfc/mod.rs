@@ -47,6 +47,7 @@ use stats::Counters;
 
 use super::by_size::BySize;
 use super::{Block, HeapMap, Policy, Request, Statistics};
+use crate::config::Card;
 use crate::device::DeviceMemory;
 use crate::error::Error;
 use crate::event::{EventSink, Extent};
@@ -64,6 +65,8 @@ pub use stats::BfcStats;
 #[derive(Clone, Debug)]
 pub struct BfcPolicy {
     options: BfcOptions,
+    /// Where the options come from, if from a test's words: with another card they would be others.
+    made_of: Option<Box<(BfcConfig, Card)>>,
     /// By how many bytes a chunk may exceed a request.
     waste_cap: u64,
     /// The size from which the next extension starts, in bytes.
@@ -86,6 +89,7 @@ impl BfcPolicy {
             waste_cap: options.waste_cap(),
             next_region: options.first_region(),
             options,
+            made_of: None,
             pool: 0,
             allocations: 0,
             chunks: Chunks::default(),
@@ -93,6 +97,14 @@ impl BfcPolicy {
             regions: Regions::default(),
             counters: Counters::default(),
             statistics: Statistics::default(),
+        }
+    }
+
+    /// A pool on `card` that holds nothing yet.
+    pub(crate) fn of(config: BfcConfig, card: &Card) -> Self {
+        Self {
+            made_of: Some(Box::new((config.clone(), *card))),
+            ..Self::new(config.options(card))
         }
     }
 

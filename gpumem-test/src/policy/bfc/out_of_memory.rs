@@ -3,6 +3,7 @@
 use super::BfcPolicy;
 use super::options::BfcFramework;
 use super::short::Short;
+use crate::config::Card;
 use crate::device::DeviceMemory;
 use crate::error::{Error, OutOfMemory};
 use crate::event::{EventKind, EventSink};
@@ -59,24 +60,37 @@ impl BfcPolicy {
     fn shortage<D: DeviceMemory>(&self, device: &D, rounded: u64) -> Shortage {
         let within_limit = self.options.limit.saturating_sub(self.pool);
         let on_device = device.memory_info().free;
+        let held_by_others = device.held_by_others().unwrap_or(0);
+        let within_limit_alone = self.limit_alone(held_by_others).saturating_sub(self.pool);
         let mut shortage = Shortage {
             need: rounded,
             free_here: self.pool - self.in_use(),
             largest_here: self.free.largest(),
             headroom: on_device.min(within_limit),
             headroom_without_budget: device.free_without_budget(),
-            headroom_without_others: device.free_without_others().min(within_limit),
-            held_by_others: device.held_by_others().unwrap_or(0),
+            headroom_without_others: device.free_without_others().min(within_limit_alone),
+            held_by_others,
             ..Shortage::default()
         };
         // Backing off passes over sizes that the device has: they were of no use.
         if shortage.headroom >= rounded {
             shortage.headroom = 0;
-            if shortage.headroom_without_budget == on_device {
+            // Without a budget this is no more than the device says is free: less its tail.
+            if shortage.headroom_without_budget <= on_device {
                 shortage.headroom_without_budget = 0;
             }
         }
         shortage
+    }
+
+    /// What the limit would be if other processes held nothing: one that is made of what is free
+    /// is small because of them.
+    fn limit_alone(&self, held_by_others: u64) -> u64 {
+        self.made_of.as_ref().map_or(self.options.limit, |made_of| {
+            let (config, card) = made_of.as_ref();
+            let free = card.free.saturating_add(held_by_others).min(card.total);
+            config.options(&Card { free, ..*card }).limit
+        })
     }
 }
 

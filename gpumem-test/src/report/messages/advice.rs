@@ -26,6 +26,13 @@ pub(in crate::report) fn advice(
                  requests and frees)"
             )];
         }
+        Err(NoAdvice::NotReproduced(check)) => {
+            let [replayed, recorded] = both(check);
+            return vec![format!(
+                "note: no other settings were tried: replayed as it is the test passes, at \
+                 {replayed}; it itself came to {recorded}"
+            )];
+        }
         Err(NoAdvice::Failed(error)) => {
             return vec![format!("note: no other settings could be tried: {error}")];
         }
@@ -49,7 +56,11 @@ pub(in crate::report) fn advice(
     helps.extend(advice.overlap.as_ref().map(|known| overlap(known, advice)));
     lines.extend(helps.into_iter().map(|help| format!("help: {help}")));
     if !advice.check.exact {
-        lines.push(format!("note: {}", approximate(&advice.check)));
+        let [replayed, recorded] = both(&advice.check);
+        lines.push(format!(
+            "note: this is approximate: a replay of the test as it is came to {replayed}, and the \
+             test itself to {recorded}"
+        ));
     }
     if advice.left_out > 0 {
         lines.push(format!(
@@ -162,8 +173,9 @@ fn overlap(overlap: &Overlap, advice: &Advice) -> String {
     )
 }
 
-fn approximate(check: &Check) -> String {
-    let told = |figures: &Figures| {
+/// What a replay of a test as it is came to, and the test itself.
+fn both(check: &Check) -> [String; 2] {
+    [&check.replayed, &check.recorded].map(|figures| {
         let failed = match figures.out_of_memories {
             0 => String::new(),
             count => format!(", {}", counted(count, "failed request")),
@@ -172,10 +184,5 @@ fn approximate(check: &Check) -> String {
             "peak allocated {}, peak reserved {}{failed}",
             figures.allocated, figures.reserved
         )
-    };
-    format!(
-        "this is approximate: a replay of the test as it is came to {}, and the test itself to {}",
-        told(&check.replayed),
-        told(&check.recorded)
-    )
+    })
 }

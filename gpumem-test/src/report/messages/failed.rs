@@ -32,6 +32,11 @@ pub(in crate::report) fn explanation(request: &FailedRequest, summary: &Summary)
     let pending = Bytes::new(at.active.get().saturating_sub(at.allocated.get()));
     let free = request.device_free;
     match request.class {
+        // Pages that nothing wrote to are free still.
+        OomClass::Exhausted if summary.policy == "lazy" => format!(
+            "addresses for {} are given out, and the device's {} could not back this request beside them; {free} is free as long as nothing is written",
+            at.reserved, summary.device_total
+        ),
         OomClass::Exhausted => format!(
             "the device has {free} of {} free, and the code holds {}",
             summary.device_total, at.allocated
@@ -43,7 +48,10 @@ pub(in crate::report) fn explanation(request: &FailedRequest, summary: &Summary)
         OomClass::Budget => {
             let budget = match summary.budget {
                 Some(budget) => format!("the budget of {budget}"),
-                None => "the policy's limit".to_owned(),
+                None => limit(summary).map_or_else(
+                    || "the policy's limit".to_owned(),
+                    |limit| format!("the policy's limit of {limit}"),
+                ),
             };
             let left = left_of_budget(request, summary).map_or_else(String::new, |left| {
                 format!("; the {left} left is too little for a whole segment")
@@ -74,6 +82,15 @@ pub(in crate::report) fn explanation(request: &FailedRequest, summary: &Summary)
     }
 }
 
+/// What the policy's own settings allow it to hold.
+fn limit(summary: &Summary) -> Option<Bytes> {
+    let setting = summary.settings.iter().find(|setting| {
+        // Of `bfc` and of `async`.
+        matches!(setting.name.as_str(), "memory_limit" | "max_size")
+    })?;
+    setting.value.parse().ok()
+}
+
 /// What was left of the budget, where the request alone would have fitted: the policy takes memory
 /// in larger pieces.
 fn left_of_budget(request: &FailedRequest, summary: &Summary) -> Option<Bytes> {
@@ -98,13 +115,17 @@ pub(super) fn help(
         .out_of_memories
         .get(index)?;
     let first = match request.class {
-        OomClass::Exhausted => "hold less at once, or run on a larger device",
         OomClass::Fragmented => match expandable(summary) {
             Some(policy) if !others_were_tried => {
                 return Some(format!("{policy} joins such holes; {ALLOW}"));
             }
             _ => "free the blocks that lie between the holes",
         },
+        // A request to the policy would have been served: this one went beside it.
+        OomClass::Exhausted | OomClass::Budget if request.at.largest_free >= request.rounded => {
+            "the policy does not serve this call, and holds as much free: have it take less (bfc: allow_growth=true, caching: empty_cache)"
+        }
+        OomClass::Exhausted => "hold less at once, or run on a larger device",
         OomClass::Budget if summary.budget.is_none() => {
             "hold less at once, or raise the policy's limit"
         }

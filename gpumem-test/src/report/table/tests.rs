@@ -94,6 +94,38 @@ fn every_verdict_has_its_row_and_no_line_is_wider_than_a_terminal() {
     insta::assert_snapshot!(text);
 }
 
+/// Alone in its list a policy with options is named by its kind; the table compares settings.
+#[test]
+fn options_are_told_and_long_ones_broken_behind_commas() {
+    let long = "caching:expandable_segments:True,max_split_size_mb:128,\
+                garbage_collection_threshold:0.8,roundup_power2_divisions:[256:1,512:2,>:8]";
+    let rows = [
+        of("tensorflow:allow_growth=true", "tensorflow", ran(None, &[])),
+        of(long, "caching", ran(None, &[])),
+        of("bfc", "bfc", ran(None, &[])),
+    ];
+    let text = review(&rows);
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    insta::assert_snapshot!(text, @r"
+    budget  1.00 GiB  (1073741824)
+
+                                  peak       peak  frag-       device  driver   re-
+    policy          verdict  allocated   reserved mented slack  calls   time* tries
+    tensorflow (1)  ok      512.00 MiB 640.00 MiB  25.0% 20.0%    321 1.27 ms     1
+    caching (2)     ok      512.00 MiB 640.00 MiB  25.0% 20.0%    321 1.27 ms     1
+    bfc             ok      512.00 MiB 640.00 MiB  25.0% 20.0%    321 1.27 ms     1
+
+    (1) tensorflow:allow_growth=true
+    (2) caching:expandable_segments:True,max_split_size_mb:128,
+        garbage_collection_threshold:0.8,roundup_power2_divisions:[256:1,512:2,>:8]
+    * driver time is modelled from costs measured on an H200, not measured here; for
+      comparison within the table only
+    ");
+}
+
 /// A crash has figures up to some point, streams that overlap have others in each run, and whether
 /// a policy's own snapshot changed is its own test's to say.
 #[test]

@@ -63,6 +63,7 @@ pub(super) fn parse(
     for (name, value) in pairs.iter().filter(|(name, _)| is_variable(name)) {
         parser.variable(name, value)?;
     }
+    parser.note_unused_share();
     let of_system = [parser.system_variable, parser.system_option];
     parser.config.left_to_system = of_system.into_iter().flatten().collect();
     Ok((parser.config, parser.warnings))
@@ -128,7 +129,7 @@ impl Parser {
             "memory_limit_mb" => config.memory_limit = Some(values::mebibytes(name, value)?),
             "garbage_collection" => config.garbage_collection = values::boolean(name, value)?,
             "fragmentation_fraction" | "internal_fragmentation_fraction" => {
-                config.fragmentation_fraction = values::fraction(name, value)?;
+                config.fragmentation_fraction = values::share(name, value)?;
             }
             "allow_retry_on_failure" => {
                 config.allow_retry_on_failure = values::boolean(name, value)?;
@@ -234,16 +235,37 @@ impl Parser {
         }
     }
 
+    /// Names what is set more than once, be it under two names.
     fn note_repetitions(&mut self, pairs: &[(&str, &str)]) {
+        let sets_the_same = |one: &str, other: &str| {
+            one == other
+                || (OPTIONS.iter()).any(|names| names.contains(&one) && names.contains(&other))
+        };
         for (index, (name, _)) in pairs.iter().enumerate() {
-            let is_name = |other: &&(&str, &str)| other.0 == *name;
-            let is_first = !pairs[..index].iter().any(|other| is_name(&other));
-            let count = pairs.iter().filter(is_name).count();
-            if is_first && count > 1 {
+            if (pairs[..index].iter()).any(|(other, _)| sets_the_same(name, other)) {
+                continue;
+            }
+            let later = || pairs[index + 1..].iter().map(|(other, _)| *other);
+            let count = 1 + later().filter(|other| other == name).count();
+            if let Some(alias) = later().find(|other| other != name && sets_the_same(name, other)) {
+                self.warn(format!(
+                    "`{name}` and `{alias}` are the same option, the last one counts"
+                ));
+            } else if count > 1 {
                 self.warn(format!(
                     "`{name}` is given {count} times, the last one counts"
                 ));
             }
+        }
+    }
+
+    /// A limit in bytes stands in place of any share.
+    fn note_unused_share(&mut self) {
+        if self.config.memory_limit.is_some() && self.config.fraction.is_some() {
+            self.warn(
+                "the share of memory has no effect, since `memory_limit` gives the limit"
+                    .to_owned(),
+            );
         }
     }
 

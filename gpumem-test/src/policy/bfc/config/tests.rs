@@ -227,6 +227,34 @@ fn what_a_framework_ignores_is_a_warning() {
 }
 
 #[test]
+fn of_two_that_set_the_same_the_one_without_effect_is_named() {
+    for (text, part) in [
+        (
+            "fraction=0.5,memory_fraction=0.6",
+            "`fraction` and `memory_fraction` are the same option, the last one counts",
+        ),
+        (
+            "memory_limit=1GiB,memory_limit_mb=512",
+            "`memory_limit` and `memory_limit_mb` are the same option",
+        ),
+        (
+            "per_process_gpu_memory_fraction=0.5,memory_limit=1GiB",
+            "the share of memory has no effect",
+        ),
+    ] {
+        let found = warnings(Plain, text);
+        assert!(
+            found.len() == 1 && found[0].contains(part),
+            "{text}: {found:?}"
+        );
+    }
+    assert_eq!(
+        config(Plain, "fraction=0.5,memory_fraction=0.6").fraction,
+        Some(0.6)
+    );
+}
+
+#[test]
 fn what_cannot_be_is_named() {
     for (framework, text, part) in [
         (Plain, "alow_growth=true", "did you mean `allow_growth`?"),
@@ -237,6 +265,11 @@ fn what_cannot_be_is_named() {
         (Plain, "fraction=-0.1", "not a share from 0 to 1"),
         (Plain, "fraction=nan", "not a share from 0 to 1"),
         (Plain, "fraction=half", "`half` is not a share"),
+        (
+            Plain,
+            "fragmentation_fraction=2",
+            "`2` is not a share from 0 to 1",
+        ),
         (Plain, "memory_limit=1024", "`memory_limit=1024`"),
         (Plain, "memory_limit_mb=1GiB", "not a number of MiB"),
         (Plain, "use_unified_memory=true", "managed memory"),

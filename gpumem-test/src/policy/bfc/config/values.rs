@@ -16,14 +16,20 @@ pub(super) fn boolean(name: &str, value: &str) -> Result<bool, Error> {
 /// A share of the card's memory, from 0 to 1.
 pub(super) fn fraction(name: &str, value: &str) -> Result<f64, Error> {
     let number: f64 = number(name, value, "a share from 0 to 1, as in 0.9")?;
-    if number > 1.0 {
+    if number > 1.0 && number.is_finite() {
         return Err(Error::configuration(format!(
             "`{name}={value}`: a share above 1 oversubscribes the card by managed memory, which \
              this version does not simulate"
         ))
         .with_help("set a share of at most 1, or a larger device"));
     }
-    if number < 0.0 || number.is_nan() {
+    share(name, value)
+}
+
+/// A share of anything else, from 0 to 1.
+pub(super) fn share(name: &str, value: &str) -> Result<f64, Error> {
+    let number: f64 = number(name, value, "a share from 0 to 1, as in 0.9")?;
+    if !(0.0..=1.0).contains(&number) {
         return Err(Error::configuration(format!(
             "`{name}={value}`: `{value}` is not a share from 0 to 1"
         )));
