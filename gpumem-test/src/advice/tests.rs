@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use super::workload::{Step, Workload};
 use super::{Advice, NoAdvice, Reach};
 use crate::bytes::Bytes;
 use crate::check::{self, Bounds, Ended};
@@ -11,7 +12,7 @@ use crate::config::{Budget, PolicySpec};
 use crate::error::Error;
 use crate::event::{DriverMemory, EventKind};
 use crate::gpu::{Buffer, Gpu};
-use crate::ids::Address;
+use crate::ids::{Address, DeviceId};
 use crate::ledger::{Ledger, Recording};
 use crate::session::{Neighbours, Session, SessionConfig};
 use crate::summary::testing::MIB;
@@ -505,5 +506,45 @@ proptest! {
             Err(NoAdvice::NotNeeded) => prop_assert_eq!(played.summary.devices[0].allocated.peak, Bytes::ZERO),
             Err(error) => prop_assert!(false, "{error:?}"),
         }
+    }
+}
+
+/// `eager` keeps nothing that a trim could give back; a cache does, and takes it anew afterwards.
+#[test]
+fn a_trim_that_gave_nothing_back_is_replayed_where_it_would() {
+    let body = |gpu: &Gpu| {
+        drop(mib(gpu, 30)?);
+        gpu.empty_cache()?;
+        let held = [mib(gpu, 5)?, mib(gpu, 20)?];
+        drop(held);
+        Ok(())
+    };
+    let bounds = Bounds {
+        max_device_allocations: Some(2),
+        ..Bounds::default()
+    };
+    let advice = play("eager", None, body).advice(&bounds).unwrap();
+    assert!(advice.check.exact, "{:?}", advice.check);
+    assert!(!advice.passing.is_empty());
+    for policy in policies(&advice) {
+        assert!(play(policy, None, body).passes(&bounds), "{policy}");
+    }
+}
+
+/// What a trim gave back is part of it, and no second one.
+#[test]
+fn each_trim_of_the_program_is_one_operation() {
+    let body = |gpu: &Gpu| {
+        drop([mib(gpu, 30)?, mib(gpu, 2)?]);
+        gpu.empty_cache()?;
+        gpu.empty_cache()
+    };
+    for policy in ["caching", "bfc", "driver", "eager", "async"] {
+        let played = play(policy, None, body);
+        let kind = policy.parse::<PolicySpec>().unwrap().kind;
+        let events = &played.recording.events;
+        let workload = Workload::of(events, DeviceId::default(), kind);
+        let trims = (workload.operations.iter()).filter(|done| done.step == Step::Trim);
+        assert_eq!(trims.count(), 2, "{policy}");
     }
 }
