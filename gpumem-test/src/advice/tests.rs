@@ -8,11 +8,11 @@ use super::workload::{Step, Workload};
 use super::{Advice, NoAdvice, Reach};
 use crate::bytes::Bytes;
 use crate::check::{self, Bounds, Ended};
-use crate::config::{Budget, PolicySpec};
+use crate::config::{Budget, PolicyKind, PolicySpec};
 use crate::error::Error;
 use crate::event::{DriverMemory, EventKind};
 use crate::gpu::{Buffer, Gpu};
-use crate::ids::{Address, DeviceId};
+use crate::ids::{Address, DeviceId, TextId};
 use crate::ledger::{Ledger, Recording};
 use crate::session::{Neighbours, Session, SessionConfig};
 use crate::summary::testing::MIB;
@@ -529,6 +529,25 @@ fn a_trim_that_gave_nothing_back_is_replayed_where_it_would() {
     for policy in policies(&advice) {
         assert!(play(policy, None, body).passes(&bounds), "{policy}");
     }
+}
+
+/// Neither call has a place, as through the door: the second one is a wait all the same.
+#[test]
+fn a_wait_after_a_trim_of_a_pool_is_an_operation_of_its_own() {
+    let body = |gpu: &Gpu| {
+        drop(mib(gpu, 30)?);
+        gpu.empty_cache()?;
+        gpu.synchronize()
+    };
+    let mut played = play("async", None, body);
+    for event in &mut played.recording.events {
+        event.site = TextId::default();
+    }
+    let events = &played.recording.events;
+    let workload = Workload::of(events, DeviceId::default(), PolicyKind::Async);
+    let waits = (workload.operations.iter())
+        .filter(|done| matches!(done.step, Step::SynchronizeStream { .. }));
+    assert_eq!(waits.count(), 1, "{:?}", workload.operations);
 }
 
 /// What a trim gave back is part of it, and no second one.

@@ -207,8 +207,13 @@ impl Reader<'_> {
     fn trim(&mut self, index: usize) -> usize {
         let events = self.events;
         let trim = events[index];
+        // A trim of the driver's pools settles nothing: what is complete next was waited for. Where
+        // places are not known, that seems to be of the same call.
+        let settles = !self.kind.is_of_driver();
         let is_of_it = |event: &&Event| {
-            (event.site, event.thread) == (trim.site, trim.thread) && gives_back(&event.kind)
+            (event.site, event.thread) == (trim.site, trim.thread)
+                && gives_back(&event.kind)
+                && (settles || !matches!(event.kind, EventKind::FreeCompleted { .. }))
         };
         let mut end = index + 1;
         for event in events[end..].iter().take_while(is_of_it) {
