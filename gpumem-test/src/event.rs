@@ -118,6 +118,9 @@ pub enum EventKind {
         /// Bytes that other processes held of the device, where that is known.
         held_by_others: Option<u64>,
     },
+    /// The code wants what is not in use to be given back to the device; what is, follows. Under
+    /// other settings more of it may be.
+    Trim,
     /// A named point in the code.
     Checkpoint {
         /// Its name.

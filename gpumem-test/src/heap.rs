@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::device::DeviceMemory;
 use crate::error::Error;
-use crate::event::{Extent, Origin};
+use crate::event::{EventKind, EventSink, Extent, Origin};
 use crate::ids::{BlockId, DeviceId, StreamId, TextId, ThreadIndex};
 use crate::ledger::{Ledger, LedgerSink};
 use crate::policy::{AnyPolicy, Block, Policy, Request};
@@ -121,7 +121,10 @@ impl<D: DeviceMemory> Heap<D> {
 
     /// Gives back what nobody uses.
     pub(crate) fn trim(&mut self, cause: Cause) -> Result<(), Error> {
-        self.run(cause, |policy, device, events| policy.trim(device, events))
+        self.run(cause, |policy, device, events| {
+            events.record(EventKind::Trim);
+            policy.trim(device, events)
+        })
     }
 
     /// Runs `wait` on the device, which may change what the device holds, and records the changes.

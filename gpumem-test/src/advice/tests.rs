@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use super::workload::{Step, Workload};
 use super::{Advice, NoAdvice, Reach};
 use crate::bytes::Bytes;
 use crate::check::{self, Bounds, Ended};
-use crate::config::{Budget, PolicySpec};
+use crate::config::{Budget, PolicyKind, PolicySpec};
 use crate::error::Error;
 use crate::event::{DriverMemory, EventKind, OomClass};
 use crate::gpu::{Buffer, Gpu};
-use crate::ids::Address;
+use crate::ids::{Address, DeviceId, TextId};
 use crate::ledger::{Ledger, Recording};
 use crate::session::{Neighbours, Session, SessionConfig};
 use crate::summary::testing::MIB;
@@ -577,5 +578,64 @@ proptest! {
             Err(NoAdvice::NotNeeded) => prop_assert_eq!(played.summary.devices[0].allocated.peak, Bytes::ZERO),
             Err(error) => prop_assert!(false, "{error:?}"),
         }
+    }
+}
+
+/// `eager` keeps nothing that a trim could give back; a cache does, and takes it anew afterwards.
+#[test]
+fn a_trim_that_gave_nothing_back_is_replayed_where_it_would() {
+    let body = |gpu: &Gpu| {
+        drop(mib(gpu, 30)?);
+        gpu.empty_cache()?;
+        let held = [mib(gpu, 5)?, mib(gpu, 20)?];
+        drop(held);
+        Ok(())
+    };
+    let bounds = Bounds {
+        max_device_allocations: Some(2),
+        ..Bounds::default()
+    };
+    let advice = play("eager", None, body).advice(&bounds).unwrap();
+    assert!(advice.check.exact, "{:?}", advice.check);
+    assert!(!advice.passing.is_empty());
+    for policy in policies(&advice) {
+        assert!(play(policy, None, body).passes(&bounds), "{policy}");
+    }
+}
+
+/// Neither call has a place, as through the door: the second one is a wait all the same.
+#[test]
+fn a_wait_after_a_trim_of_a_pool_is_an_operation_of_its_own() {
+    let body = |gpu: &Gpu| {
+        drop(mib(gpu, 30)?);
+        gpu.empty_cache()?;
+        gpu.synchronize()
+    };
+    let mut played = play("async", None, body);
+    for event in &mut played.recording.events {
+        event.site = TextId::default();
+    }
+    let events = &played.recording.events;
+    let workload = Workload::of(events, DeviceId::default(), PolicyKind::Async);
+    let waits = (workload.operations.iter())
+        .filter(|done| matches!(done.step, Step::SynchronizeStream { .. }));
+    assert_eq!(waits.count(), 1, "{:?}", workload.operations);
+}
+
+/// What a trim gave back is part of it, and no second one.
+#[test]
+fn each_trim_of_the_program_is_one_operation() {
+    let body = |gpu: &Gpu| {
+        drop([mib(gpu, 30)?, mib(gpu, 2)?]);
+        gpu.empty_cache()?;
+        gpu.empty_cache()
+    };
+    for policy in ["caching", "bfc", "driver", "eager", "async"] {
+        let played = play(policy, None, body);
+        let kind = policy.parse::<PolicySpec>().unwrap().kind;
+        let events = &played.recording.events;
+        let workload = Workload::of(events, DeviceId::default(), kind);
+        let trims = (workload.operations.iter()).filter(|done| done.step == Step::Trim);
+        assert_eq!(trims.count(), 2, "{policy}");
     }
 }

@@ -1,7 +1,7 @@
 //! What a test asked for, read from its ledger: the operations without where they went.
 //!
-//! A ledger records what the policy did. Trims and synchronisations are no events of their own:
-//! they show by what they gave back outside of any request.
+//! A ledger records what the policy did. Synchronisations are no events of their own: they show by
+//! what they gave back outside of any request. One that gave nothing back is not known.
 
 use rustc_hash::FxHashMap;
 
@@ -172,6 +172,7 @@ impl Reader<'_> {
             | EventKind::SegmentFree { .. }
             | EventKind::SegmentUnmap { .. } => return self.given_back(index),
             EventKind::RunEnd { .. } => self.push(&event, Step::Synchronize),
+            EventKind::Trim => return self.trim(index),
             kind @ EventKind::DriverTaken {
                 size,
                 charged: true,
@@ -199,6 +200,32 @@ impl Reader<'_> {
             _ => {}
         }
         index + 1
+    }
+
+    /// A trim, event `index`, with all that it gave back. What a policy waits for at a trim is done
+    /// then, in a replay too.
+    fn trim(&mut self, index: usize) -> usize {
+        let events = self.events;
+        let trim = events[index];
+        // A trim of the driver's pools settles nothing: what is complete next was waited for. Where
+        // places are not known, that seems to be of the same call.
+        let settles = !self.kind.is_of_driver();
+        let is_of_it = |event: &&Event| {
+            (event.site, event.thread) == (trim.site, trim.thread)
+                && gives_back(&event.kind)
+                && (settles || !matches!(event.kind, EventKind::FreeCompleted { .. }))
+        };
+        let mut end = index + 1;
+        for event in events[end..].iter().take_while(is_of_it) {
+            if let EventKind::FreeCompleted { extent, .. } = event.kind
+                && let Some(block) = self.freed.remove(&extent.address.0)
+            {
+                self.push(event, Step::Complete { block });
+            }
+            end += 1;
+        }
+        self.push(&trim, Step::Trim);
+        end
     }
 
     /// Memory that was given back from event `index` on: by the request that it comes before, by

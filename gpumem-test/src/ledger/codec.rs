@@ -59,6 +59,7 @@ const BUDGET_EXCEEDED: u8 = 25;
 const FRAMES: u8 = 26;
 const TAKEN_ON_TRUST: u8 = 27;
 const COMMITTED: u8 = 30;
+const TRIM: u8 = 31;
 
 /// The bit of an out-of-memory's sub-kind that says whether it is known what others held, so that 0
 /// is a figure too. Those below are its class.
@@ -225,6 +226,7 @@ pub(super) fn encode(event: Event) -> [u64; SLOT_WORDS] {
             THREAD_BEGIN
         }
         EventKind::ThreadEnd => THREAD_END,
+        EventKind::Trim => TRIM,
         EventKind::Misuse { message } => {
             extra = message.0;
             MISUSE
@@ -448,6 +450,7 @@ fn decode_event(slot: [u64; SLOT_WORDS]) -> Option<Event> {
             name: TextId(extra),
         },
         THREAD_END => EventKind::ThreadEnd,
+        TRIM => EventKind::Trim,
         MISUSE => EventKind::Misuse {
             message: TextId(extra),
         },

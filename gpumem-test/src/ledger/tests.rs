@@ -71,6 +71,7 @@ fn kinds() -> Vec<EventKind> {
         EventKind::RunEnd { run: 1 },
         EventKind::ThreadBegin { name: TextId(8) },
         EventKind::ThreadEnd,
+        EventKind::Trim,
         EventKind::Misuse { message: TextId(9) },
         EventKind::NotSimulated { name: TextId(10) },
         EventKind::TakenOnTrust { what: TextId(12) },

@@ -386,6 +386,7 @@ fn is_mark(kind: &EventKind) -> bool {
         | EventKind::RunEnd { .. }
         | EventKind::ThreadBegin { .. }
         | EventKind::ThreadEnd
+        | EventKind::Trim
         | EventKind::Misuse { .. }
         | EventKind::DriverTaken { .. }
         | EventKind::DriverReturned { .. }

@@ -224,6 +224,7 @@ impl Heap {
             | EventKind::RunEnd { .. }
             | EventKind::ThreadBegin { .. }
             | EventKind::ThreadEnd
+            | EventKind::Trim
             | EventKind::Misuse { .. }
             | EventKind::DriverTaken { .. }
             | EventKind::DriverReturned { .. }

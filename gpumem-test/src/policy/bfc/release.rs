@@ -22,7 +22,8 @@ impl BfcPolicy {
     ) -> Result<bool, Error> {
         let idle = (self.regions.iter()).filter(|region| region.is_idle(&self.chunks));
         let total: u64 = idle.map(|region| region.size).sum();
-        let room = (self.options.limit.saturating_add(total)).saturating_sub(self.pool);
+        // What stays is never below 0; the sum of limit and total could pass 64 bits.
+        let room = self.options.limit.saturating_sub(self.pool - total);
         if total == 0 || rounded > room {
             return Ok(false);
         }

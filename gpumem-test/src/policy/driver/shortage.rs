@@ -104,9 +104,15 @@ impl DriverPolicy {
             Allocator::Lazy => device.addressable(),
             Allocator::Plain | Allocator::Pool => device.free_without_budget(),
         };
+        let left_of_maximum = self.left_of_maximum();
         let headroom = (device.memory_info().free)
             .min(without_budget)
-            .min(self.left_of_maximum());
+            .min(left_of_maximum);
+        // An empty card would keep the pool's maximum, and what was promised to addresses.
+        let held_by_others = device.held_by_others().unwrap_or(0);
+        let without_others = (device.free_without_others())
+            .min(without_budget.saturating_add(held_by_others))
+            .min(left_of_maximum);
         Shortage {
             need,
             free_here: if plain { free_plain } else { free_pool + own },
@@ -115,8 +121,8 @@ impl DriverPolicy {
             pending,
             headroom: headroom / portion * portion,
             headroom_without_budget: without_budget / portion * portion,
-            held_by_others: device.held_by_others().unwrap_or(0),
-            headroom_without_others: device.free_without_others() / portion * portion,
+            held_by_others,
+            headroom_without_others: without_others / portion * portion,
         }
     }
 

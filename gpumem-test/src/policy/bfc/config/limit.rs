@@ -41,7 +41,8 @@ impl BfcConfig {
             BfcFramework::Xla => {
                 // The fraction travels in single precision and is multiplied in double.
                 let share = (card.total as f64 * f64::from(fraction as f32)) as u64;
-                share.next_multiple_of(PAGE)
+                // A share far above 1 is more than whole pages can count.
+                (share.checked_next_multiple_of(PAGE)).unwrap_or(u64::MAX - (PAGE - 1))
             }
             BfcFramework::Plain | BfcFramework::TensorFlow => (card.total as f64 * fraction) as u64,
         }

@@ -120,7 +120,12 @@ impl Parser {
         match name {
             "allow_growth" => config.allow_growth = values::boolean(name, value)?,
             "per_process_gpu_memory_fraction" | "memory_fraction" | "fraction" => {
-                let fraction = values::fraction(name, value)?;
+                let fraction = match config.framework {
+                    BfcFramework::Xla => values::share_of_xla(name, value)?,
+                    BfcFramework::Plain | BfcFramework::TensorFlow => {
+                        values::fraction(name, value)?
+                    }
+                };
                 // For all but XLA, 0 stands for the default.
                 let is_set = fraction > 0.0 || config.framework == BfcFramework::Xla;
                 config.fraction = is_set.then_some(fraction);
@@ -211,12 +216,13 @@ impl Parser {
             }
             _ => self.fraction_variable = Some(name.to_owned()),
         }
-        if value.contains('+') || value.trim_start_matches('-').contains('-') {
+        // An exponent may have a sign; a text that is no number and has one is a range.
+        if value.parse::<f64>().is_err() && value.contains(['+', '-']) {
             return Err(Error::configuration(format!(
                 "`{name}={value}`: a share that grows is not in this version"
             )));
         }
-        let fraction = values::fraction(name, value)?;
+        let fraction = values::share_of_xla(name, value)?;
         self.config.fraction = Some(f64::from(fraction as f32));
         Ok(())
     }

@@ -338,3 +338,39 @@ fn settings_in_force_parse_back() {
     let again = config(Plain, &printed.join(",")).options(&H200);
     assert_eq!(again, options, "{printed:?}");
 }
+
+/// XLA multiplies whatever it is given; the pool backs off to what the card has.
+#[test]
+fn xla_does_not_refuse_a_share_above_the_card() {
+    for text in [
+        "XLA_CLIENT_MEM_FRACTION=1.5",
+        "XLA_PYTHON_CLIENT_MEM_FRACTION=1.5",
+        "fraction=1.5",
+    ] {
+        let wanted = (H200.total / 2 * 3).next_multiple_of(2 * MIB);
+        assert_eq!(limit(Xla, text, H200), wanted, "{text}");
+    }
+    let card = Card {
+        total: GIB,
+        free: GIB,
+        budget: Some(GIB),
+        ..H200
+    };
+    assert_eq!(limit(Xla, "fraction=1.5", card), GIB);
+    assert_eq!(limit(Xla, "fraction=1e300", H200), u64::MAX - (2 * MIB - 1));
+    for text in ["fraction=inf", "fraction=-1", "XLA_CLIENT_MEM_FRACTION=nan"] {
+        assert!(refusal(Xla, text).contains("not a share"), "{text}");
+    }
+}
+
+#[test]
+fn an_exponent_is_no_share_that_grows() {
+    for (text, same) in [("2e-2", "0.02"), ("+0.02", "0.02"), ("2E-2", "0.02")] {
+        let of = |share: &str| limit(Xla, &format!("XLA_CLIENT_MEM_FRACTION={share}"), H200);
+        assert_eq!(of(text), of(same), "{text}");
+    }
+    for text in ["0.75+", "0.75-0.85", "-"] {
+        let found = refusal(Xla, &format!("XLA_CLIENT_MEM_FRACTION={text}"));
+        assert!(found.contains("a share that grows"), "{text}: {found}");
+    }
+}

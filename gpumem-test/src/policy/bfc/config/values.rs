@@ -37,6 +37,18 @@ pub(super) fn share(name: &str, value: &str) -> Result<f64, Error> {
     Ok(number)
 }
 
+/// A share of the card's memory as XLA takes it, which does not refuse one above 1: the pool then
+/// backs off from its limit to what the card has.
+pub(super) fn share_of_xla(name: &str, value: &str) -> Result<f64, Error> {
+    let number: f64 = number(name, value, "a share such as 0.9")?;
+    if !number.is_finite() || number < 0.0 {
+        return Err(Error::configuration(format!(
+            "`{name}={value}`: `{value}` is not a share of 0 or more"
+        )));
+    }
+    Ok(number)
+}
+
 /// A whole number of MiB, as bytes.
 pub(super) fn mebibytes(name: &str, value: &str) -> Result<u64, Error> {
     let count: u64 = number(name, value, "a number of MiB, as in 1024")?;

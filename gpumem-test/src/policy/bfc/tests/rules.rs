@@ -194,6 +194,21 @@ fn garbage_is_not_collected_where_that_cannot_help() {
     assert_eq!(pool.regions(), [2 * MIB, 4 * MIB]);
 }
 
+/// The estimate is exact to the last bit: an idle pool under the largest limit makes room for all of
+/// it, and is released before the device refuses that much.
+#[test]
+fn the_estimate_before_a_release_does_not_saturate() {
+    let options = BfcOptions {
+        garbage_collection: true,
+        ..BfcOptions::new(u64::MAX)
+    };
+    let mut pool = Pool::new(options, 40 * MIB);
+    let idle = pool.alloc(MIB);
+    pool.free(idle);
+    pool.refuse(u64::MAX - 255);
+    assert_eq!(pool.device.used, 0);
+}
+
 #[test]
 fn a_release_stands_when_the_extension_after_it_fails() {
     let options = BfcOptions {

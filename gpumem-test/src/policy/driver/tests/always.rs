@@ -160,3 +160,13 @@ fn a_program_of_stream_ordered_calls_is_the_same_under_driver_and_async() {
     let ordered = DriverPolicy::stream_ordered(parse_pool("").unwrap());
     assert!(driver == course(ordered, false));
 }
+
+/// The pool's maximum refuses, and others hold the card too: an empty card would not help.
+#[test]
+fn a_maximum_of_the_pool_is_not_blamed_on_other_processes() {
+    let mut heap = stream_ordered("max_size=64MiB");
+    let usable = heap.device.profile().usable();
+    (heap.device.set_held_by_others(usable - 98 * MIB)).unwrap();
+    let class = class(heap.pool(100 * MIB, StreamId::DEFAULT));
+    assert_eq!(class, OomClass::Exhausted);
+}

@@ -2,7 +2,7 @@
 
 use super::always::course;
 use super::{Heap, MIB, class};
-use crate::device::sim::DeviceProfile;
+use crate::device::sim::{DeviceProfile, SimDevice};
 use crate::device::{DeviceMemory, Refusal};
 use crate::event::{EventKind, Extent, OomClass};
 use crate::ids::StreamId;
@@ -151,4 +151,15 @@ fn a_kernel_writes_all_of_every_block_that_it_is_handed() {
     assert_eq!(heap.device.committed(), 12 * MIB);
     heap.device.touch_everything().unwrap();
     heap.device.check();
+}
+
+/// An empty card would still owe what it promised: 20 GiB and 10 GiB do not fit into 24.
+#[test]
+fn what_is_promised_is_not_blamed_on_other_processes() {
+    let mut heap = Heap::of(DriverPolicy::lazy());
+    heap.device = SimDevice::new(DeviceProfile::by_name("24GiB").unwrap());
+    heap.device.set_held_by_others(1 << 30).unwrap();
+    heap.plain(20 << 30).unwrap();
+    assert_eq!(class(heap.plain(10 << 30)), OomClass::Exhausted);
+    assert_eq!(class(heap.plain(3 << 30)), OomClass::OutsideProcess);
 }
