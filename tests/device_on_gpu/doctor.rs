@@ -50,10 +50,9 @@ fn finds() {
         })
     };
     assert_eq!(courses(&report), courses(&recorded));
-    assert_eq!(
-        report.kept_for_managed.known(),
-        recorded.kept_for_managed.value()
-    );
+    // An H200 was seen to keep these 64 MiB in some processes and nothing in others.
+    let kept = report.kept_for_managed.known().unwrap();
+    assert!(*kept == 0 || Some(kept) == recorded.kept_for_managed.value());
     let bytes = |report: &DeviceReport| report.contexts.second.value().unwrap().bytes;
     assert_eq!(bytes(&report), bytes(&recorded));
     profile.name = "cuda:0".to_owned();

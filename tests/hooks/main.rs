@@ -9,6 +9,7 @@ mod devices;
 mod driver;
 mod family;
 mod faults;
+mod first_writes;
 mod frees;
 mod lazy;
 mod memory;

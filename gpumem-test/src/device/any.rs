@@ -192,6 +192,13 @@ impl AnyDevice {
             .map_or(pool, |device| device.pool_behind(pool))
     }
 
+    /// Whether a program's address lies in a page of a real device whose memory comes at the first
+    /// write, whether or not a block is there: the driver knows the page only as a whole.
+    pub fn is_in_lazy_page(&self, address: u64) -> bool {
+        self.as_cuda()
+            .is_some_and(|device| device.is_in_lazy_page(address))
+    }
+
     /// Where shadow and driver differed; see [`CudaDevice`].
     pub fn differences(&self) -> &[ShadowDifference] {
         self.as_cuda().map_or(&[], |device| device.differences())

@@ -278,6 +278,11 @@ impl Door {
         !self.has_own_policy && matches!(self.route, Route::AsAsked | Route::Pool)
     }
 
+    /// Whether all that the program asks for comes from the driver's pool, by whichever call.
+    pub(super) fn serves_only_from_pool(&self) -> bool {
+        !self.has_own_policy && self.route == Route::Pool
+    }
+
     /// Keeps that something was freed on `stream` in its order, while the heap is locked.
     pub(super) fn freed_on(&self, stream: StreamId) {
         if self.has_own_policy {

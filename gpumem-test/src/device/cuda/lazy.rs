@@ -72,6 +72,12 @@ impl<R: RawDriver> Card<R> {
         Ok(real + (model.0 - page))
     }
 
+    /// Whether the card's address lies in such a page, whether or not an allocation is there.
+    pub fn is_in_lazy_page(&self, real: u64) -> bool {
+        let mut pages = self.lazy_pages.values();
+        pages.any(|(start, bytes)| real.wrapping_sub(*start) < *bytes)
+    }
+
     /// Whether the model's address is one of such memory.
     pub(super) fn is_lazy(&self, model: u64) -> bool {
         let before = self.lazy_pages.range(..=model).next_back();

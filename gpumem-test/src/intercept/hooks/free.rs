@@ -73,11 +73,14 @@ fn plain(door: &Door, address: u64, block: HeldBlock) -> Code {
 
 /// Waits as `cuMemFree` does, and gives the block back to the policy.
 fn take_back(door: &Door, address: u64, block: HeldBlock) -> Code {
-    if !door.has_own_policy && door.backend == Backend::Simulated {
+    let waits_by_itself = !door.has_own_policy && !door.serves_only_from_pool();
+    if waits_by_itself && door.backend == Backend::Simulated {
         // The model only counts: it waits for no function of the program.
         sim_driver::wait_for_device(usize::from(block.device.0));
     }
-    if door.has_own_policy {
+    if !waits_by_itself {
+        // A pool's memory is taken back at once, whoever still uses it, and the program asked for
+        // memory whose free waits.
         let code = door.synchronize_primary(block.device);
         door.check_fault("cuMemFree", code);
         if code == Status::DEINITIALIZED.0 {
@@ -87,6 +90,8 @@ fn take_back(door: &Door, address: u64, block: HeldBlock) -> Code {
             door.session.held().add(address, block);
             return code;
         }
+        door.heap(block.device).device_mut().context_synchronized();
+        door.synchronized(block.device);
     }
     door.leaves_context(address);
     let cause = door.cause_without_place();
@@ -260,6 +265,9 @@ fn is_of_policy(door: &Door, address: u64) -> bool {
     door.has_segments()
         && door.session.devices().any(|device| {
             let heap = door.heap(device);
+            if heap.device().is_in_lazy_page(address) {
+                return true;
+            }
             let segments = heap.policy().heap_map().segments;
             heap.device().from_program(address).is_some_and(|address| {
                 (segments.iter())
