@@ -1,10 +1,12 @@
-//! How long the policies `caching` and `bfc` take per operation, with their statistics on.
+//! How long the policies `caching`, `bfc` and `driver` take per operation, with their statistics on.
 //!
 //! Each list of `ops/` is replayed warm: before the clock starts, and between rounds, blocks that
 //! are still held are freed, as in the measurement of the original. The first table gives medians
 //! in nanoseconds per operation; `pair` is one insert and one remove of a `BTreeMap` that holds
 //! what the list holds at that point. `recorded` keeps the events in a `Vec`, `ledger` in a ledger;
-//! `bfc` has taken its limit at once, `growing` in regions. divan's own table of the same follows.
+//! `bfc` has taken its limit at once, `growing` in regions; `driver` is the policy over the driver's
+//! stream-ordered pool as the simulated device has it, keeping its memory, `pool` that pool alone.
+//! divan's own table of the same follows.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -13,8 +15,9 @@ use std::time::Instant;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use gpumem_test::{
-    BfcOptions, BfcPolicy, BlockId, CachingConfig, CachingPolicy, DeviceProfile, EventKind,
-    EventSink, Ledger, LedgerSink, MemoryLimits, Policy, Request, SimDevice, StreamId,
+    Address, BfcOptions, BfcPolicy, BlockId, CachingConfig, CachingPolicy, DeviceMemory,
+    DeviceProfile, DriverPolicy, EventKind, EventSink, Ledger, LedgerSink, MemoryLimits, Policy,
+    PoolId, Request, SimDevice, StreamId,
 };
 
 const LISTS: [&str; 6] = ["edge", "gpt", "kv", "large", "mixed", "small"];
@@ -87,7 +90,7 @@ impl<P: Policy, S: Sink> Replay<P, S> {
         let (ops, ids) = read(list);
         let mut replay = Self {
             policy,
-            device: SimDevice::new(DeviceProfile::h200()),
+            device: card_with_pool(),
             sink,
             ops,
             held: vec![BlockId::NULL; ids],
@@ -125,6 +128,67 @@ impl<P: Policy, S: Sink> Replay<P, S> {
             self.free(id);
         }
         self.sink.rewind();
+    }
+}
+
+/// A card whose default pool keeps what it has.
+fn card_with_pool() -> SimDevice {
+    let mut device = SimDevice::new(DeviceProfile::h200());
+    device
+        .set_release_threshold(PoolId::DEFAULT, u64::MAX)
+        .expect("the default pool");
+    device
+}
+
+/// The simulated device's stream-ordered pool, without a policy.
+struct PoolReplay {
+    device: SimDevice,
+    ops: Vec<Op>,
+    held: Vec<Address>,
+}
+
+impl PoolReplay {
+    fn new(list: &str) -> Self {
+        let (ops, ids) = read(list);
+        let mut replay = Self {
+            device: card_with_pool(),
+            ops,
+            held: vec![Address::NULL; ids],
+        };
+        for _ in 0..ROUNDS {
+            replay.round();
+            replay.free_all();
+        }
+        replay
+    }
+
+    fn round(&mut self) {
+        for index in 0..self.ops.len() {
+            match self.ops[index] {
+                Op::Alloc { id, size } => {
+                    let given = self
+                        .device
+                        .malloc_async(PoolId::DEFAULT, size, StreamId::DEFAULT);
+                    self.held[id] = given.expect("memory");
+                }
+                Op::Free { id } => self.free(id),
+            }
+        }
+    }
+
+    fn free(&mut self, id: usize) {
+        let address = std::mem::replace(&mut self.held[id], Address::NULL);
+        if address != Address::NULL {
+            self.device
+                .free_async(address, StreamId::DEFAULT)
+                .expect("a live allocation");
+        }
+    }
+
+    fn free_all(&mut self) {
+        for id in 0..self.held.len() {
+            self.free(id);
+        }
     }
 }
 
@@ -236,7 +300,7 @@ fn median<R>(
 fn print_medians() {
     println!("ns per operation: median (least) of {ROUNDS} rounds, {ROUNDS} more to warm up");
     println!(
-        "{:<6} {:>6} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14} {:>8}",
+        "{:<6} {:>6} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14} {:>8}",
         "list",
         "ops",
         "caching",
@@ -245,6 +309,8 @@ fn print_medians() {
         "expandable",
         "bfc",
         "growing",
+        "driver",
+        "pool",
         "map pair",
         "per pair"
     );
@@ -262,12 +328,18 @@ fn print_medians() {
         let fixed = median(&mut fixed, ops, Replay::round, Replay::free_all);
         let mut growing = Replay::new(list, bfc_policy(true), ());
         let growing = median(&mut growing, ops, Replay::round, Replay::free_all);
+        let mut driver = Replay::new(list, DriverPolicy::new(), ());
+        let driver = median(&mut driver, ops, Replay::round, Replay::free_all);
+        let mut pool = PoolReplay::new(list);
+        let pool = median(&mut pool, ops, PoolReplay::round, PoolReplay::free_all);
         let mut map = MapReplay::new(list);
         let clear = |replay: &mut MapReplay| replay.map.clear();
         let half = median(&mut map, ops, MapReplay::round, clear);
         let pair = (2.0 * half.0, 2.0 * half.1);
         print!("{list:<6} {ops:>6}");
-        for (median, least) in [caching, recorded, ledger, expandable, fixed, growing, pair] {
+        for (median, least) in [
+            caching, recorded, ledger, expandable, fixed, growing, driver, pool, pair,
+        ] {
             print!(" {median:>6.1} ({least:>5.1})");
         }
         println!(" {:>8.2}", caching.0 / pair.0);
@@ -315,6 +387,12 @@ fn bfc(bencher: Bencher, list: &str) {
 #[divan::bench(args = LISTS)]
 fn bfc_growing(bencher: Bencher, list: &str) {
     bench(bencher, Replay::new(list, bfc_policy(true), ()));
+}
+
+/// The policy `driver` over the driver's pool.
+#[divan::bench(args = LISTS)]
+fn driver(bencher: Bencher, list: &str) {
+    bench(bencher, Replay::new(list, DriverPolicy::new(), ()));
 }
 
 fn bench<P: Policy, S: Sink>(bencher: Bencher, mut replay: Replay<P, S>) {
