@@ -28,6 +28,7 @@ pub use caching::{
     CachingConfig, CachingPolicy, MemoryLimits, PrivatePoolId, ROUNDUP_INTERVALS, memory_summary,
 };
 pub use driver::DriverPolicy;
+#[cfg_attr(not(gpumem_door), allow(unused_imports))] // the door asks for it
 pub(crate) use driver::Route;
 pub use statistics::{Stat, Statistics, StatsByPool};
 
