@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::event::OomClass;
+use crate::event::{EventKind, OomClass, Origin};
 use crate::ids::{DeviceId, StreamId};
 
 /// What went wrong, on what, with the numbers.
@@ -61,6 +61,22 @@ pub struct OutOfMemory {
     pub largest_free: u64,
     /// Bytes that other processes held of the device, where that is known.
     pub held_by_others: Option<u64>,
+}
+
+impl OutOfMemory {
+    /// What the ledger keeps of it; `origin` is the call that asked.
+    pub(crate) fn event(&self, origin: Origin) -> EventKind {
+        EventKind::OutOfMemory {
+            requested: self.requested,
+            rounded: self.rounded,
+            stream: self.stream,
+            origin,
+            class: self.class,
+            device_free: self.device_free,
+            largest_free: self.largest_free,
+            held_by_others: self.held_by_others,
+        }
+    }
 }
 
 impl Error {

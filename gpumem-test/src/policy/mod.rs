@@ -74,6 +74,22 @@ impl Block {
     };
 }
 
+/// The error for a block that a policy does not hold: one that is stale was freed before.
+fn not_held(id: BlockId, is_stale: bool, call: &str) -> Error {
+    let (slot, generation) = (id.slot(), id.generation());
+    if is_stale {
+        Error::misuse(format!(
+            "{call} of block {slot} (use {generation}), which was already freed"
+        ))
+        .with_help("free each block once")
+    } else {
+        Error::misuse(format!(
+            "{call} of block {slot} (use {generation}), which this policy never handed out"
+        ))
+        .with_help("give a block back to the policy that it came from")
+    }
+}
+
 /// Decides where requests go and when memory is taken from and given back to the device.
 pub trait Policy {
     /// Sets up the device before the first request, as the options say. A policy that was not asked

@@ -29,6 +29,18 @@ pub struct Comparison {
     found_accepted: Arc<AtomicBool>,
 }
 
+/// Compares two snapshots by their texts, the accepted one first.
+fn texts_match(
+    reference: &Snapshot,
+    test: &Snapshot,
+    matches: impl Fn(&str, &str) -> bool,
+) -> bool {
+    match (reference.as_text(), test.as_text()) {
+        (Some(accepted), Some(new)) => matches(&accepted.to_string(), &new.to_string()),
+        _ => false,
+    }
+}
+
 /// Compares as `how` does, and notes that there was something to compare with: insta asks only
 /// where a snapshot is accepted.
 struct Noting {

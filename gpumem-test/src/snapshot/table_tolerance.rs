@@ -2,6 +2,8 @@
 
 use insta::{Comparator, Snapshot};
 
+use super::texts_match;
+
 /// The word of the line that is exact in any case.
 const BUDGET: &str = "budget";
 
@@ -101,12 +103,9 @@ fn quantity(number: &str, unit: &str) -> Option<Cell<'static>> {
 
 impl Comparator for TableWithinTolerance {
     fn matches(&self, reference: &Snapshot, test: &Snapshot) -> bool {
-        match (reference.as_text(), test.as_text()) {
-            (Some(accepted), Some(new)) => {
-                self.texts_match(&accepted.to_string(), &new.to_string())
-            }
-            _ => false,
-        }
+        texts_match(reference, test, |accepted, new| {
+            self.texts_match(accepted, new)
+        })
     }
 
     fn dyn_clone(&self) -> Box<dyn Comparator> {

@@ -2,6 +2,7 @@
 
 use insta::{Comparator, Snapshot};
 
+use super::texts_match;
 use crate::bytes::Bytes;
 
 /// The words of lines that a tolerance treats in their own way.
@@ -77,12 +78,9 @@ fn split(line: &str) -> (&str, Option<u64>) {
 
 impl Comparator for WithinTolerance {
     fn matches(&self, reference: &Snapshot, test: &Snapshot) -> bool {
-        match (reference.as_text(), test.as_text()) {
-            (Some(accepted), Some(new)) => {
-                self.texts_match(&accepted.to_string(), &new.to_string())
-            }
-            _ => false,
-        }
+        texts_match(reference, test, |accepted, new| {
+            self.texts_match(accepted, new)
+        })
     }
 
     fn dyn_clone(&self) -> Box<dyn Comparator> {

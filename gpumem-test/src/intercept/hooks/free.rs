@@ -90,8 +90,11 @@ fn take_back(door: &Door, address: u64, block: HeldBlock) -> Code {
             door.session.held().add(address, block);
             return code;
         }
-        door.heap(block.device).device_mut().context_synchronized();
-        door.synchronized(block.device);
+        if door.serves_only_from_pool() {
+            // What the driver settled meanwhile.
+            door.heap(block.device).device_mut().context_synchronized();
+            door.synchronized(block.device);
+        }
     }
     door.leaves_context(address);
     let cause = door.cause_without_place();

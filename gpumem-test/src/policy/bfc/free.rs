@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::event::{EventKind, EventSink};
 use crate::ids::BlockId;
 use crate::mutant::mutant;
+use crate::policy::not_held;
 
 impl BfcPolicy {
     #[inline]
@@ -74,17 +75,6 @@ impl BfcPolicy {
         if id == BlockId::NULL {
             return Ok(());
         }
-        let (slot, generation) = (id.slot(), id.generation());
-        Err(if self.chunks.is_stale(id) {
-            Error::misuse(format!(
-                "{call} of block {slot} (use {generation}), which was already freed"
-            ))
-            .with_help("free each block once")
-        } else {
-            Error::misuse(format!(
-                "{call} of block {slot} (use {generation}), which this policy never handed out"
-            ))
-            .with_help("give a block back to the policy that it came from")
-        })
+        Err(not_held(id, self.chunks.is_stale(id), call))
     }
 }

@@ -6,7 +6,7 @@ use super::short::Short;
 use crate::config::Card;
 use crate::device::DeviceMemory;
 use crate::error::{Error, OutOfMemory};
-use crate::event::{EventKind, EventSink};
+use crate::event::EventSink;
 use crate::ids::DeviceId;
 use crate::policy::Request;
 use crate::policy::oom::Shortage;
@@ -26,16 +26,6 @@ impl BfcPolicy {
         let class = self.shortage(device, rounded).class();
         let largest_free = self.free.largest();
         let held_by_others = device.held_by_others();
-        events.record(EventKind::OutOfMemory {
-            requested: request.size,
-            rounded,
-            stream: request.stream,
-            origin: request.origin,
-            class,
-            device_free: memory.free,
-            largest_free,
-            held_by_others,
-        });
         self.statistics.num_ooms += 1;
         let facts = OutOfMemory {
             device: DeviceId::default(),
@@ -52,6 +42,7 @@ impl BfcPolicy {
             largest_free,
             held_by_others,
         };
+        events.record(facts.event(request.origin));
         let message = message(&facts, self.options.framework);
         Error::out_of_memory(facts, message)
     }

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::event::{EventKind, EventSink};
 use crate::ids::BlockId;
 use crate::mutant::mutant;
+use crate::policy::not_held;
 
 impl CachingPolicy {
     #[inline]
@@ -61,18 +62,7 @@ impl CachingPolicy {
         if id == BlockId::NULL {
             return Ok(());
         }
-        let (slot, generation) = (id.slot(), id.generation());
-        Err(if self.blocks.is_stale(id) {
-            Error::misuse(format!(
-                "{call} of block {slot} (use {generation}), which was already freed"
-            ))
-            .with_help("free each block once")
-        } else {
-            Error::misuse(format!(
-                "{call} of block {slot} (use {generation}), which this policy never handed out"
-            ))
-            .with_help("give a block back to the policy that it came from")
-        })
+        Err(not_held(id, self.blocks.is_stale(id), call))
     }
 
     /// No stream uses the block any more: joins it with its neighbours and keeps it.

@@ -6,7 +6,7 @@ use super::CachingPolicy;
 use super::rounding::TOO_LARGE;
 use crate::device::DeviceMemory;
 use crate::error::{Error, OutOfMemory};
-use crate::event::{EventKind, EventSink, OomClass};
+use crate::event::{EventSink, OomClass};
 use crate::ids::DeviceId;
 use crate::policy::oom::Shortage;
 use crate::policy::{Block, Request};
@@ -28,16 +28,6 @@ impl CachingPolicy {
         let class = shortage.class();
         let largest_free = self.largest_usable(list, rounded);
         let held_by_others = device.held_by_others();
-        events.record(EventKind::OutOfMemory {
-            requested: request.size,
-            rounded,
-            stream: request.stream,
-            origin: request.origin,
-            class,
-            device_free: memory.free,
-            largest_free,
-            held_by_others,
-        });
         self.statistics.num_ooms += 1;
         let segment = self.rounding.segment(rounded);
         let facts = OutOfMemory {
@@ -55,6 +45,7 @@ impl CachingPolicy {
             largest_free,
             held_by_others,
         };
+        events.record(facts.event(request.origin));
         let message = message(&facts, self.free_in_private_pools());
         Error::out_of_memory(facts, message)
     }
@@ -76,16 +67,6 @@ impl CachingPolicy {
         let memory = device.memory_info();
         let class = OomClass::Exhausted;
         let held_by_others = device.held_by_others();
-        events.record(EventKind::OutOfMemory {
-            requested: request.size,
-            rounded: request.size,
-            stream: request.stream,
-            origin: request.origin,
-            class,
-            device_free: memory.free,
-            largest_free: 0,
-            held_by_others,
-        });
         let facts = OutOfMemory {
             device: DeviceId::default(),
             stream: request.stream,
@@ -101,6 +82,7 @@ impl CachingPolicy {
             largest_free: 0,
             held_by_others,
         };
+        events.record(facts.event(request.origin));
         let message = "CUDA out of memory. Tried to allocate more than 1EB memory.".to_owned();
         Err(Error::out_of_memory(facts, message))
     }

@@ -5,7 +5,7 @@ use super::{DriverPolicy, PAGE};
 use crate::bytes::Bytes;
 use crate::device::{DeviceMemory, Refusal};
 use crate::error::{Error, OutOfMemory};
-use crate::event::{EventKind, EventSink};
+use crate::event::EventSink;
 use crate::heap_map::Usage;
 use crate::ids::DeviceId;
 use crate::policy::Request;
@@ -34,16 +34,6 @@ impl DriverPolicy {
         let info = device.memory_info();
         let class = shortage.class();
         let held_by_others = device.held_by_others();
-        events.record(EventKind::OutOfMemory {
-            requested: request.size,
-            rounded: shortage.need,
-            stream: request.stream,
-            origin: request.origin,
-            class,
-            device_free: info.free,
-            largest_free: shortage.largest_here,
-            held_by_others,
-        });
         let facts = OutOfMemory {
             device: DeviceId::default(),
             stream: request.stream,
@@ -61,6 +51,7 @@ impl DriverPolicy {
             largest_free: shortage.largest_here,
             held_by_others,
         };
+        events.record(facts.event(request.origin));
         let [wanted, free, total] = [request.size, info.free, info.total].map(Bytes::new);
         let message = format!(
             "CUDA_ERROR_OUT_OF_MEMORY: {call} of {wanted} failed with {free} free of {total}"
